@@ -7,7 +7,6 @@ use hopscope_tests::mapped;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
 use hopscope_trace::{BatchHead, TraceReader};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -203,7 +202,7 @@ fn killed() -> Result<()> {
         Ok(())
     };
     rests(100)?;
-    kill(recorder_of(recording.pid())?, Signal::SIGKILL)?;
+    kill(recording.recorder()?, Signal::SIGKILL)?;
     let (code, said) = recording.ended()?;
     ensure!(code == Some(2), "{code:?}: {said}");
     let (own, salvaged) = (heads(&file)?, heads(&file.with_extension("salvaged.hop"))?);
@@ -233,11 +232,11 @@ fn killed_beside_another_name() -> Result<()> {
     let other = Recording::start_command(record, &file)?;
     let file = dir.join("killed.hop");
     let recording = Recording::start(of_the_killed.pid(), &["steady_mix"], &file)?;
-    kill(recorder_of(recording.pid())?, Signal::SIGKILL)?;
+    kill(recording.recorder()?, Signal::SIGKILL)?;
     let (code, said) = recording.ended()?;
     ensure!(code == Some(2), "{code:?}: {said}");
     // Also when it is named.
-    let named = recorder_of(other.pid())?.to_string();
+    let named = other.recorder()?.to_string();
     let detach = hopscope(&["detach", "-p", &named])?.expect_code(0)?;
     ensure!(detach.stderr.contains("has no probes"), "{detach:?}");
     other.stop()?;
@@ -255,15 +254,6 @@ fn killed_beside_another_name() -> Result<()> {
 
 fn heads(file: &Path) -> Result<Vec<BatchHead>> {
     Ok(TraceReader::open(file)?.heads().collect())
-}
-
-/// The recorder below a guardian.
-fn recorder_of(guardian: i32) -> Result<Pid> {
-    let children = std::fs::read_to_string(format!("/proc/{guardian}/task/{guardian}/children"))?;
-    let mut children = children.split_whitespace();
-    Ok(Pid::from_raw(
-        children.next().context("a recorder")?.parse()?,
-    ))
 }
 
 /// How often a process gave up its processor by itself.

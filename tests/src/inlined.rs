@@ -1,9 +1,9 @@
 //! `-f inlined:…`: functions timed where the compiler put them into others.
-use crate::recording::{Report, command, command_with_buffer, summary};
+use crate::recording::{Recording, Report, command, command_with_buffer, summary};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -34,6 +34,9 @@ pub(crate) fn register(suite: &mut Suite) {
         throws("clang++")
     });
     suite.case("inlined::attached_and_detached", &[Gcc], attached);
+    suite.case("inlined::loops_that_run_already", &[Gcc], loops);
+    suite.case("inlined::loops_of_a_killed_recorder", &[Gcc], killed);
+    suite.case("inlined::loops_too_short", &[Gcc], short_loops);
     suite.case("inlined::signals_and_threads", &[Gcc], torture);
     suite
         .case("inlined::all_of_this_program", &[], all_of_ours)
@@ -166,6 +169,81 @@ fn attached() -> Result<()> {
     }
     // In any of them: a busy machine may give it no processor in one.
     ensure!(entries > 0, "nothing was recorded");
+    came_to_what_it_should(target)
+}
+
+const LOOP: [&str; 3] = ["worker", "inlined:lookup", "inlined:rewrite"];
+
+/// Threads that are within a function, which never returns, come into its copy by its loop, and leave it again, so that
+/// nothing of it stays.
+fn loops() -> Result<()> {
+    for flags in ["-O1", "-O2", "-Os -fno-omit-frame-pointer"] {
+        let target = running(&built("gcc", "loop.c", &format!("{flags} -pthread"))?)?;
+        let file = scratch().join("loops.hop");
+        let (mut looked_up, mut threads) = (0, 0);
+        for _ in 0..3 {
+            let mut record = command_with_buffer(target.pid(), &LOOP, &file, "64M");
+            let out = run(record.args(["-d", "100ms"]))?.expect_code(0)?;
+            let said = summary(&out.stdout)?;
+            let maps = std::fs::read_to_string(format!("/proc/{}/maps", target.pid()))?;
+            ensure!(!maps.contains("hopscope-code"), "{flags}: {said}\n{maps}");
+            let report = Report::read(&file)?;
+            report.expect_balanced()?;
+            let entries = |name: &str| report.entries(&format!("{name} [inlined in worker]"));
+            let (now, rewritten) = (entries("lookup"), entries("rewrite"));
+            // Of ten rounds eight look up, and thirteen times it is rewritten; the first and the last one of a thread
+            // may be cut.
+            let lost = said["lost"].as_u64().context("lost")?;
+            ensure!(
+                lost > 0 || (8 * rewritten).abs_diff(13 * now) <= 4 * 8 * 13,
+                "{flags}: {now} looked up, {rewritten} rewritten"
+            );
+            ensure!(
+                report.entries("worker") == 0,
+                "{flags}: it was called before"
+            );
+            looked_up += now;
+            threads = threads.max(said["threads_measured"].as_u64().context("threads")?);
+        }
+        ensure!(
+            looked_up > 0 && threads == 2,
+            "{flags}: {looked_up} looked up in {threads} threads"
+        );
+        came_to_what_it_should(target)?;
+    }
+    Ok(())
+}
+
+/// What its guardian puts back leads out of the copies, too.
+fn killed() -> Result<()> {
+    let target = running(&built("gcc", "loop.c", "-O2 -pthread")?)?;
+    let file = scratch().join("killed.hop");
+    let recording = Recording::start(target.pid(), &LOOP, &file)?;
+    kill(recording.recorder()?, Signal::SIGKILL)?;
+    recording.ended()?;
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", target.pid()))?;
+    ensure!(
+        !maps.contains("hopscope-rings") && !maps.contains("hopscope-code"),
+        "{maps}"
+    );
+    came_to_what_it_should(target)
+}
+
+/// Whose jumps reach no copy: that is said.
+fn short_loops() -> Result<()> {
+    let target = running(&built("gcc", "short.c", "-O2")?)?;
+    let file = scratch().join("short.hop");
+    let mut record = command(target.pid(), &["inlined:step"], &file);
+    let out = run(record.args(["-d", "100ms"]))?.expect_code(0)?;
+    let notes = summary(&out.stdout)?["notes"].to_string();
+    ensure!(
+        notes.contains("spins ran when hopscope attached, with loops too short"),
+        "{notes}"
+    );
+    ensure!(
+        Report::read(&file)?.entries("step [inlined in spins]") == 0,
+        "it was measured"
+    );
     came_to_what_it_should(target)
 }
 

@@ -2,6 +2,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::{Target, hopscope, hopscope_bin};
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -45,6 +46,15 @@ impl Recording {
 
     pub(crate) fn pid(&self) -> i32 {
         self.recorder.pid()
+    }
+
+    /// Below its guardian, which this is.
+    pub(crate) fn recorder(&self) -> Result<Pid> {
+        let guardian = self.pid();
+        let children = format!("/proc/{guardian}/task/{guardian}/children");
+        let children = std::fs::read_to_string(children)?;
+        let first = children.split_whitespace().next().context("a recorder")?;
+        Ok(Pid::from_raw(first.parse()?))
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {

@@ -286,5 +286,7 @@ fn missing_bytes(line: &str) -> Option<u64> {
     let (_, said) = line.split_once("bytes are missing (")?;
     let (sent, received) = said.split_once(" bytes sent, ")?;
     let received = received.split_once(" received")?.0;
-    sent.parse::<u64>().ok()?.checked_sub(received.parse().ok()?)
+    sent.parse::<u64>()
+        .ok()?
+        .checked_sub(received.parse().ok()?)
 }

@@ -1,13 +1,14 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::asked::Asked;
 use super::frame_tables::{self, Framed, Modules};
+use super::site::{self, Patch};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
 use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::capture::Capture;
-use crate::instrument::emit::body_copy::{Beside, Copier};
+use crate::instrument::emit::body_copy::{Beside, Copier, LedLoop};
 use crate::instrument::emit::checked_copy;
 use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
@@ -76,6 +77,10 @@ struct Emitted {
     /// Of its pieces, and of what was inserted and lies apart.
     copies: Vec<(Zone, Range<u32>)>,
     switched: bool,
+    loops: Vec<LedLoop>,
+    only_short_loops: bool,
+    /// The original's first piece, in the file.
+    body: Range<u64>,
 }
 
 /// A segment with its place.
@@ -106,6 +111,22 @@ pub struct Entry {
     pub moved: Vec<(u64, u64)>,
     /// Its probes can be switched off.
     pub switched: bool,
+    /// Where calls that run already are led into the copy, ascending.
+    pub loops: Vec<LoopEntry>,
+    /// It has loops, and none of them leads anywhere.
+    pub only_short_loops: bool,
+    /// The original's piece that they lie in.
+    pub body: Range<u64>,
+}
+
+/// The last bytes of a loop's jump, which change.
+#[derive(Debug, Clone)]
+pub struct LoopEntry {
+    pub at: u64,
+    /// Where the jump goes then.
+    pub copy_at: u64,
+    /// The same jump in the copy, which leads out of it for good once the copy is to go.
+    pub back: Patch,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -229,6 +250,11 @@ pub fn emit(
                     fixups: first_fixup..segment.asm.fixups(),
                     copies,
                     switched: copied.head.is_some(),
+                    only_short_loops: !s.inlined.is_empty()
+                        && copied.led.is_empty()
+                        && unit.back_edges().next().is_some(),
+                    loops: copied.led,
+                    body: unit.pieces[0].range.clone(),
                 });
                 segment.reach.start = segment.reach.start.min(s.module.start);
                 segment.reach.end = segment.reach.end.max(s.module.end);
@@ -340,8 +366,9 @@ impl Segment {
             let first = failed.partition_point(|(n, _)| *n < emitted.fixups.start);
             let own = failed.get(first).filter(|(n, _)| *n < emitted.fixups.end);
             let mut why = own.map(|(_, why)| why.clone());
+            let in_process = |svma: u64| svma.wrapping_add(emitted.bias);
             let moved = (emitted.moved.iter())
-                .map(|(svma, label)| Ok((svma.wrapping_add(emitted.bias), address(*label)?)))
+                .map(|(svma, label)| Ok((in_process(*svma), address(*label)?)))
                 .collect::<Result<_, LinkError>>()?;
             let entry = Entry {
                 id: emitted.id,
@@ -349,6 +376,9 @@ impl Segment {
                 copy_at: address(emitted.entry)?,
                 moved,
                 switched: emitted.switched,
+                loops: self.loops(emitted, &linked.code, at),
+                only_short_loops: emitted.only_short_loops,
+                body: in_process(emitted.body.start)..in_process(emitted.body.end),
             };
             if why.is_none() && entry.jump().is_none() {
                 let target = entry.copy_at;
@@ -370,6 +400,30 @@ impl Segment {
         Ok(linked)
     }
 
+    pub fn loops_count(&self) -> usize {
+        self.entries.iter().map(|e| e.loops.len()).sum()
+    }
+
+    /// Without those that are out of reach.
+    fn loops(&self, emitted: &Emitted, code: &[u8], at: u64) -> Vec<LoopEntry> {
+        let entry = |led: &LedLoop| {
+            let (zone, offset) = led.field;
+            let field = self.asm.address_of(zone, offset, at);
+            let original: [u8; 5] = *code.get((field - at) as usize..)?.first_chunk()?;
+            let target = led.edge.target.wrapping_add(emitted.bias);
+            Some(LoopEntry {
+                at: led.edge.field?.wrapping_add(emitted.bias),
+                copy_at: self.asm.address(led.begin, at)?,
+                back: Patch {
+                    at: field,
+                    original,
+                    replaced: site::jump(original[0], field, target)?,
+                },
+            })
+        };
+        emitted.loops.iter().filter_map(entry).collect()
+    }
+
     /// Its functions, in case there is no place for it.
     pub fn functions(&self) -> impl Iterator<Item = FunctionId> {
         self.entries.iter().map(|e| e.id)
@@ -379,10 +433,7 @@ impl Segment {
 impl Entry {
     /// `jmp rel32` from the entry to the copy; `None` when out of reach.
     pub fn jump(&self) -> Option<[u8; 5]> {
-        let next = self.patch_at.wrapping_add(5);
-        let distance = i32::try_from(self.copy_at.wrapping_sub(next) as i64).ok()?;
-        let d = distance.to_le_bytes();
-        Some([0xe9, d[0], d[1], d[2], d[3]])
+        site::jump(0xe9, self.patch_at, self.copy_at)
     }
 }
 

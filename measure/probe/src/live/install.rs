@@ -1,7 +1,7 @@
 //! Attaching: everything is computed first, mapped during one short stop of one thread, and
 //! switched on in one batch stop of all threads.
 use super::arena_table::{set_state, write_table};
-use super::build::{self, Linked, Selected};
+use super::build::{self, Linked, Segment, Selected};
 use super::clear_leftovers;
 use super::error::LiveError;
 use super::lookup::Lookup;
@@ -15,7 +15,7 @@ use super::slots;
 use super::standing::{self, LateRefusals};
 use super::switch::Batch;
 use super::symbols::{self, Copies};
-use super::table::{PatchTable, State};
+use super::table::{LedLoop, PatchTable, State};
 use crate::instrument::body::Refusal;
 use crate::instrument::emit::probe::ProbeConfig;
 pub use crate::instrument::emit::probe::Stores;
@@ -35,6 +35,9 @@ use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
+
+/// At most, of both patches of a loop in the table.
+const LOOP_JSON_BYTES: u64 = 300;
 
 /// What the user chose, the same for all targets of a recording.
 #[derive(Debug, Clone, Copy)]
@@ -179,7 +182,7 @@ fn attempt(
         ordered_stamps: options.ordered_stamps,
     };
     let json_bytes = table.to_bytes(State::Prepared).len() + 200 * selected.len();
-    let sizes = Sizes {
+    let mut sizes = Sizes {
         contexts: options.contexts,
         ring_records_log2: options.ring_records_log2,
         header_bytes: (json_bytes + json_bytes / 4 + (64 << 10)) as u64,
@@ -203,6 +206,8 @@ fn attempt(
         drop(segments);
         (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
     }
+    let loops: usize = segments.iter().map(Segment::loops_count).sum();
+    sizes.header_bytes += loops as u64 * LOOP_JSON_BYTES;
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
     let unwound = selected.iter().filter_map(|s| s.unwind);
@@ -289,7 +294,7 @@ fn attempt(
         let copies = Copies::of(linked, &places);
         Ok((words, on, sites, not_switched, copies))
     });
-    let (words, on, sites, not_switched, copies) = match prepared {
+    let (words, mut on, sites, not_switched, copies) = match prepared {
         Ok(done) => done,
         Err(e) => {
             if super::found::is_patched(&memory, &table) {
@@ -314,7 +319,7 @@ fn attempt(
             return Err(e);
         }
     };
-    refused.extend(on.refused);
+    refused.extend(std::mem::take(&mut on.refused));
     rings.gave(on.threads.len());
     if on.partly_searched > 0 {
         notes.push(format!(
@@ -322,6 +327,7 @@ fn attempt(
             on.partly_searched
         ));
     }
+    notes.extend(on.running.note(pid, &table.functions));
     let arena_inode = {
         use std::os::unix::fs::MetadataExt;
         arena
@@ -384,7 +390,7 @@ fn fill(
         l.code = Vec::new();
         linked.push(l);
     }
-    let mut patches = Vec::new();
+    let (mut patches, mut loops) = (Vec::new(), Vec::new());
     for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
         let mut original = [0u8; 5];
         if memory.read(entry.patch_at, &mut original).is_err() {
@@ -399,6 +405,24 @@ fn fill(
             original,
             replaced,
         });
+        for one in &entry.loops {
+            let mut original = [0u8; 5];
+            if memory.read(one.at, &mut original).is_err() {
+                continue;
+            }
+            let Some(replaced) = site::jump(original[0], one.at, one.copy_at) else {
+                continue;
+            };
+            patches.push(Patch {
+                at: one.at,
+                original,
+                replaced,
+            });
+            loops.push(LedLoop {
+                at: one.at,
+                back: one.back,
+            });
+        }
     }
     let not_linked = linked.iter().flat_map(|l| &l.refused).next();
     if let (true, Some((_, Refusal::NotLinked(why)))) = (patches.is_empty(), not_linked) {
@@ -406,6 +430,8 @@ fn fill(
     }
     patches.sort_by_key(|p| p.at);
     table.patches = patches;
+    loops.sort_by_key(|l| l.at);
+    table.loops = loops;
     // Whoever detaches reads no other table.
     table.check()?;
     write_table(pid, arena, table, State::Prepared)?;

@@ -106,6 +106,9 @@ pub(super) fn prepare(
             copy_at: entry_at,
             moved: moved.collect(),
             switched: false,
+            loops: Vec::new(),
+            only_short_loops: false,
+            body: 0..0,
         };
         let replaced = entry
             .jump()

@@ -14,6 +14,7 @@ mod inside;
 pub mod install;
 pub mod leftover;
 mod lookup;
+mod loops;
 mod mapping;
 mod own_stack;
 mod pages;

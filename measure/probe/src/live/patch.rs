@@ -54,7 +54,7 @@ pub enum Direction {
 /// What a write did.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Written {
-    pub sites: u64,
+    pub sites: Vec<u64>,
     /// Sites that did not hold what was to be replaced: their module is gone, or the patch was
     /// never made.
     pub left_out: Vec<u64>,
@@ -124,7 +124,7 @@ pub fn write(
         if memory.read(range.start, &mut bytes).is_err() {
             return false;
         }
-        let before = written.sites;
+        let before = written.sites.len();
         for p in run {
             let at = (p.at - range.start) as usize;
             let site = &mut bytes[at..at + 5];
@@ -135,12 +135,12 @@ pub fn write(
             };
             if let Some(to) = to {
                 site.copy_from_slice(&to);
-                written.sites += 1;
+                written.sites.push(p.at);
             } else if direction == Direction::Replace || !site::is_original(now, p) {
                 written.left_out.push(p.at);
             }
         }
-        if written.sites != before {
+        if written.sites.len() != before {
             prepared.push((range.start, bytes));
         }
         true

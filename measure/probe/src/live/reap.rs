@@ -313,6 +313,7 @@ fn is_ours(mappings: &[Mapping], area: Area) -> bool {
 pub(super) const ATTEMPTS_MS: [u64; 9] = [0, 1, 4, 16, 64, 64, 64, 256, 256];
 /// From this attempt on copies that must stay lose their probes, which is for good.
 const RETIRE_FROM: usize = 4;
+const LOOPS_RETIRE_FROM: usize = 1;
 
 /// How unmapping ended.
 #[derive(Debug, Clone, Copy)]
@@ -380,10 +381,17 @@ fn reap_repeatedly(
         .chain(earlier.iter().map(|e| &e.table))
         .collect();
     let mut survey = Survey::new(memory, &tables);
+    // What runs in a loop leaves the copies once they are retired, and not before.
+    let retire_from = match table.loops.is_empty() {
+        true => RETIRE_FROM,
+        false => LOOPS_RETIRE_FROM,
+    };
+    let mut retired: Option<PatchTable> = None;
     for (n, wait) in ATTEMPTS_MS.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(wait));
-        let retire = (n >= RETIRE_FROM).then_some(arena);
-        let tables: Vec<_> = std::iter::once(table)
+        let retire = (n >= retire_from && retired.is_none()).then_some(arena);
+        let own = retired.as_ref().unwrap_or(table);
+        let tables: Vec<_> = std::iter::once(own)
             .chain(earlier.iter().map(|e| &e.table))
             .collect();
         // Everything is restored by now: what cannot be unmapped is a note, not a failure.
@@ -403,7 +411,10 @@ fn reap_repeatedly(
                     Reaped::Kept(why) => last = why.clone(),
                     Reaped::Retired(why) => {
                         last = why.clone();
-                        break;
+                        if table.loops.is_empty() {
+                            break;
+                        }
+                        retired = Some(retire::retired(table));
                     }
                 }
             }

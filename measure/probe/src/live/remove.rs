@@ -40,7 +40,7 @@ pub fn restore(
     while let Some(part) = parts.next() {
         match restore_part(pid, memory, table, part, origin) {
             Ok((done, pause)) => {
-                written.sites += done.sites;
+                written.sites.extend(done.sites);
                 written.left_out.extend(done.left_out);
                 longest = longest.max(pause);
                 if parts.peek().is_some() {
@@ -150,7 +150,9 @@ pub fn restore_all(
 ) -> Result<Detached, LiveError> {
     let mut detached = Detached::default();
     let (written, pause) = restore(pid, memory, table, origin)?;
-    (detached.pause, detached.restored) = (pause, written.sites);
+    let is_loop = |at: &&u64| table.loops.binary_search_by_key(*at, |l| l.at).is_ok();
+    let entries = written.sites.iter().filter(|at| !is_loop(at));
+    (detached.pause, detached.restored) = (pause, entries.count() as u64);
     // An attach that was killed before its first write has nothing to put back.
     if !written.left_out.is_empty() && state != State::Prepared {
         let n = written.left_out.len();

@@ -7,7 +7,7 @@
 //! probes are switched off (codegen::switch) is led past itself likewise.
 use super::arena_table::write_table;
 use super::error::LiveError;
-use super::table::{ARENA_NAME, Area, PatchTable, State};
+use super::table::{ARENA_NAME, Area, LedLoop, PatchTable, State};
 use crate::instrument::emit::switch;
 use hopscope_process::maps;
 use hopscope_process::{memfd, procfs};
@@ -87,9 +87,12 @@ impl Probes {
                 code[at] = 0xe9;
                 code[at + 1..at + JUMP_BYTES as usize].copy_from_slice(&distance.to_le_bytes());
             }
-            for together in sites.chunk_by(|a, b| b.0 - a.0 < TOGETHER) {
-                let from = together[0].0;
-                let to = together[together.len() - 1].0 + JUMP_BYTES as usize;
+            let mut changed: Vec<usize> = sites.iter().map(|(at, _)| *at).collect();
+            changed.extend(lead_back(&mut code, segment.at, &table.loops));
+            changed.sort_unstable();
+            for together in changed.chunk_by(|a, b| b - a < TOGETHER) {
+                let from = together[0];
+                let to = together[together.len() - 1] + JUMP_BYTES as usize;
                 let bytes = code[from..to].to_vec();
                 probes
                     .writes
@@ -118,6 +121,22 @@ impl Probes {
                 .map_err(LiveError::io(pid, "disarming the copies"))
         })
     }
+}
+
+/// Jumps of loops out of the copies, and where they lie in `code`, which a process has mapped at `at`.
+fn lead_back(code: &mut [u8], at: u64, loops: &[LedLoop]) -> Vec<usize> {
+    let mut led = Vec::new();
+    for one in loops.iter().map(|l| l.back) {
+        let offset = one.at.wrapping_sub(at) as usize;
+        let there = code
+            .get_mut(offset..)
+            .and_then(|c| c.first_chunk_mut::<5>());
+        if let Some(there) = there.filter(|there| **there == one.original) {
+            *there = one.replaced;
+            led.push(offset);
+        }
+    }
+    led
 }
 
 /// What reads a context to know whether probes are off, and where it is done, as offsets into `code`.
@@ -152,6 +171,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         pool: nowhere,
         pool_contexts: 0,
         patches: Vec::new(),
+        loops: Vec::new(),
         modules: Vec::new(),
         functions: Vec::new(),
         ..table.clone()
@@ -171,9 +191,14 @@ pub(super) fn behind_table(table: &PatchTable) -> Area {
 pub(super) fn rewrite_table(pid: i32, arena: Arena, table: &PatchTable) -> Result<(), LiveError> {
     let (file, offset) = backing(pid, arena, table.header)?;
     debug_assert_eq!(offset, 0, "the table is at the arena's start");
+    write_table(pid, &file, &retired(table), State::Restored)
+}
+
+/// What is left of a table in the arena.
+pub(super) fn retired(table: &PatchTable) -> PatchTable {
     let mut retired = without_data(table);
     retired.header.len -= behind_table(table).len;
-    write_table(pid, &file, &retired, State::Restored)
+    retired
 }
 
 /// Frees the memory behind the retired table; needs no stop.

@@ -14,6 +14,13 @@ pub struct Patch {
     pub replaced: [u8; 5],
 }
 
+/// The last bytes of a jump at `at`: of `opcode`, or that of a condition behind its first byte. `None` when out of reach.
+pub fn jump(opcode: u8, at: u64, to: u64) -> Option<[u8; 5]> {
+    let distance = i32::try_from(to.wrapping_sub(at.wrapping_add(5)) as i64).ok()?;
+    let d = distance.to_le_bytes();
+    Some([opcode, d[0], d[1], d[2], d[3]])
+}
+
 /// Ascending patches, split into runs in which every page holds a site: a run never touches a page
 /// that is not code to be patched (between two modules lies data that the kernel may be writing).
 pub fn runs(patches: &[Patch]) -> Vec<&[Patch]> {

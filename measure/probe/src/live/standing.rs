@@ -9,6 +9,7 @@ use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::vma_query::{self, Vma};
 use nix::libc;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 
@@ -95,8 +96,21 @@ pub(super) fn arrived(
     Ok(())
 }
 
-/// Takes the patches at `sites` out of the table.
+/// Takes the patches at `sites` out of the table, before anything was written: of functions that go also those of
+/// their loops.
 pub fn leave_out(
+    table: &mut PatchTable,
+    linked: &[Linked],
+    sites: Vec<u64>,
+    reason: &str,
+) -> LateRefusals {
+    let refused = leave_out_written(table, linked, sites, reason);
+    leave_out_loops(table, linked, &refused);
+    refused
+}
+
+/// The same when some of them, and loops, were written.
+pub fn leave_out_written(
     table: &mut PatchTable,
     linked: &[Linked],
     mut sites: Vec<u64>,
@@ -113,6 +127,18 @@ pub fn leave_out(
         .filter(|e| is_out(e.patch_at))
         .map(|e| (e.id, reason.to_owned()))
         .collect()
+}
+
+/// What runs in a function that is not measured stays where it is.
+pub fn leave_out_loops(table: &mut PatchTable, linked: &[Linked], refused: &LateRefusals) {
+    if refused.is_empty() {
+        return;
+    }
+    let refused: HashSet<FunctionId> = refused.iter().map(|(id, _)| *id).collect();
+    let entries = linked.iter().flat_map(|l| &l.entries);
+    let entries = entries.filter(|e| refused.contains(&e.id));
+    let loops: HashSet<u64> = entries.flat_map(|e| &e.loops).map(|l| l.at).collect();
+    table.patches.retain(|p| !loops.contains(&p.at));
 }
 
 /// Sites at which another file is mapped now, or the same one elsewhere. Equal bytes there would

@@ -5,6 +5,7 @@ use super::contexts::Contexts;
 use super::error::LiveError;
 use super::found;
 use super::lookup::Prepared;
+use super::loops::{Loops, Running};
 use super::patch::{self, Direction};
 use super::remove;
 use super::site::{self, Patch};
@@ -39,6 +40,8 @@ pub(super) struct SwitchedOn {
     pub refused: LateRefusals,
     /// Threads whose stack was not searched to its end.
     pub partly_searched: usize,
+    /// Of functions with something inlined.
+    pub running: Running,
 }
 
 /// Of each stack this much is searched in any case, of all together [`STACKS_AT_MOST`]: some
@@ -53,6 +56,7 @@ struct Left {
     moves: Vec<(i32, u64)>,
     refused: LateRefusals,
     partly_searched: usize,
+    running: Running,
 }
 
 /// What is looked at, opened or allocated before the stop, so that no thread waits for it. The map is
@@ -99,6 +103,8 @@ impl Batch<'_> {
         let mut parts = patch::parts(&all, threads).into_iter().peekable();
         while let Some(part) = parts.next() {
             table.patches = part.to_vec();
+            // Loops lie behind their function's entry: in the same part, or in a later one.
+            standing::leave_out_loops(table, self.linked, &on.refused);
             match self.switch_part_on(pid, table, contexts.take(), &mut on) {
                 Ok(pause) if parts.peek().is_some() => patch::let_run(pause),
                 Ok(_) => {}
@@ -196,9 +202,12 @@ impl Batch<'_> {
             moves,
             refused,
             partly_searched,
+            running,
         } = self.leave_out_sites(stopped, table, before)?;
         on.refused.extend(refused);
         on.partly_searched = on.partly_searched.max(partly_searched);
+        on.running.led.extend(running.led);
+        on.running.not_led.extend(running.not_led);
 
         if let Some(mut contexts) = contexts {
             // Threads first: a patched entry with gs base 0 would fault. Contexts without patches
@@ -221,8 +230,9 @@ impl Batch<'_> {
         fault::point(fault::PATCHED);
         match result {
             Ok(written) => {
+                let left_out = written.left_out;
                 let gone =
-                    standing::leave_out(table, self.linked, written.left_out, standing::GONE);
+                    standing::leave_out_written(table, self.linked, left_out, standing::GONE);
                 on.refused.extend(gone);
                 Ok(())
             }
@@ -251,9 +261,11 @@ impl Batch<'_> {
         let (first, last) = (table.patches.first(), table.patches.last());
         let span = first.map_or(0, |p| p.at)..last.map_or(0, |p| p.at + 5);
         let mut busy: Vec<u64> = Vec::new();
+        let mut loops = Loops::of(self.linked, &span);
         let (mut budget, mut partly_searched) = (STACKS_AT_MOST, 0);
         for tid in stopped.tids() {
             let rip = stopped.regs(tid).rip;
+            loops.see(rip);
             if let Some(site) = site::site_around(&table.patches, rip) {
                 let at = table.patches[site].at;
                 let entries = self.linked.iter().flat_map(|l| &l.entries);
@@ -271,8 +283,12 @@ impl Batch<'_> {
             let whole = stopped.read_stack(tid, &before.mappings, self.memory, at_most, stack)?;
             budget = budget.saturating_sub(stack.len() as u64);
             partly_searched += usize::from(!whole);
+            if !whole {
+                loops.see_all();
+            }
             for word in stack.chunks_exact(8) {
                 let word = u64::from_le_bytes(word.try_into().expect("8 bytes"));
+                loops.see(word);
                 // Nearly every word lies outside.
                 if !span.contains(&word) {
                     continue;
@@ -282,12 +298,14 @@ impl Batch<'_> {
                 }
             }
         }
+        let running = loops.leave_out_idle(table);
         let reason = "a thread was executing the bytes that the jmp replaces; try again";
         refused.extend(standing::leave_out(table, self.linked, busy, reason));
         Ok(Left {
             moves,
             refused,
             partly_searched,
+            running,
         })
     }
 }

@@ -57,6 +57,9 @@ pub struct PatchTable {
     pub ring_records_log2: u32,
     #[serde(deserialize_with = "bounded::functions")]
     pub patches: Vec<Patch>,
+    /// Ascending.
+    #[serde(default, deserialize_with = "bounded::functions")]
+    pub loops: Vec<LedLoop>,
     /// What a salvaged trace needs.
     #[serde(deserialize_with = "bounded::meta")]
     pub meta: RecordingMeta,
@@ -79,6 +82,15 @@ pub struct PatchTable {
 
 fn unknown_is_true() -> bool {
     true
+}
+
+/// A loop whose jump leads calls that run already into the copy: of its patches not one of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedLoop {
+    /// Of that patch.
+    pub at: u64,
+    /// The same jump in the copy, which leads out of it once it is to go: what runs there may never return.
+    pub back: Patch,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +138,7 @@ impl PatchTable {
             pool_contexts: 0,
             ring_records_log2: 0,
             patches: Vec::new(),
+            loops: Vec::new(),
             meta,
             process,
             modules,

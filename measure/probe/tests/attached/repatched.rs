@@ -28,7 +28,11 @@ fn a_running_function_is_patched_and_put_back_again_and_again() {
         )
         .unwrap();
         if installed.refused.is_empty() {
-            assert_eq!((written.sites, written.left_out.len()), (1, 0), "{cycle}");
+            assert_eq!(
+                (written.sites.len(), written.left_out.len()),
+                (1, 0),
+                "{cycle}"
+            );
         } else {
             late += 1;
         }

@@ -51,7 +51,7 @@ fn expect_measured(target: &mut Target, installed: Installed) {
         remove::Origin::Ourselves,
     )
     .unwrap();
-    assert_eq!((written.sites, written.left_out.len()), (1, 0));
+    assert_eq!((written.sites.len(), written.left_out.len()), (1, 0));
     remove::reap(
         target.pid(),
         &installed.memory,

@@ -122,6 +122,10 @@ impl Crossings<usize> {
 }
 
 impl Crossings {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Where anything is recorded on the way from an instruction, ascending.
     pub fn targets_from(&self, from: u64) -> Vec<u64> {
         let edges = self
@@ -155,11 +159,11 @@ pub fn find(unit: &Unit, pieces: &[Piece], chosen: &[Inlined], rules: &FrameRule
             None => found.timed.push((n, place.counts())),
         }
     }
-    found.crossings = crossings(&body, unit.entry, &places, rules);
+    found.crossings = crossings(&body, unit, &places, rules);
     found
 }
 
-fn crossings(body: &Body, entry: u64, places: &[Place], rules: &FrameRules) -> Crossings<usize> {
+fn crossings(body: &Body, unit: &Unit, places: &[Place], rules: &FrameRules) -> Crossings<usize> {
     let mut within: Vec<Vec<usize>> = vec![Vec::new(); body.insns.len()];
     for (n, place) in places.iter().enumerate() {
         if place.refused.is_none() {
@@ -187,9 +191,12 @@ fn crossings(body: &Body, entry: u64, places: &[Place], rules: &FrameRules) -> C
             crossings.0.insert(edge, all);
         }
     };
-    // What the caller comes into at once.
-    if let Some(first) = body.number(entry) {
-        add((None, Some(entry)), &[], &within[first]);
+    // What the caller comes into at once, and who is led here amid a call.
+    let begins = std::iter::once(unit.entry).chain(unit.back_edges().map(|edge| edge.target));
+    for begin in begins {
+        if let Some(first) = body.number(begin) {
+            add((None, Some(begin)), &[], &within[first]);
+        }
     }
     for at in 0..body.insns.len() {
         for to in body.successors(at) {

@@ -1,4 +1,5 @@
 //! A function body as it lies: decoded whole, accepted or refused with the reason.
+pub mod back_edges;
 pub mod fuzz;
 pub mod hazards;
 pub mod inlined;

@@ -5,6 +5,7 @@
 //! the copy; a call to itself goes to the original entry, so that recursion is measured.
 use super::branches::Sizes;
 use crate::instrument::asm::{Asm, Label, Zone};
+use crate::instrument::body::back_edges::{BackEdge, FIELD_BYTES};
 use crate::instrument::body::inlined::{Crossings, calls};
 use crate::instrument::body::push;
 use crate::instrument::body::refusal::Refusal;
@@ -92,6 +93,8 @@ pub struct Copied {
     pub head: Option<Vec<(u64, u32)>>,
     /// What unwind tables are made from, piece by piece.
     pub parts: Vec<Part>,
+    /// Loops that lead calls which run already into the copy.
+    pub led: Vec<LedLoop>,
 }
 
 struct Body<'a> {
@@ -102,6 +105,19 @@ struct Body<'a> {
     starts: HashMap<u64, Label>,
     captures: Captures,
     inlined: &'a Crossings,
+    /// Jumps of loops that lead into the copy, by their addresses.
+    edges: HashMap<u64, BackEdge>,
+}
+
+/// A loop of the original whose jump leads a call that runs already into the copy, and that of the copy which leads it
+/// back.
+#[derive(Debug, Clone, Copy)]
+pub struct LedLoop {
+    pub edge: BackEdge,
+    /// What is recorded of one that comes from the original, and behind it the target.
+    pub begin: Label,
+    /// The last [`FIELD_BYTES`] of the jump in the copy.
+    pub field: (Zone, u32),
 }
 
 /// A way out of line that a branch takes: to an address out of the unit, or to an instruction of it past probes.
@@ -124,6 +140,8 @@ struct Added {
     landings: Vec<(u64, u32)>,
     /// Of the piece that is emitted.
     inserted: Vec<Inserted>,
+    /// The last bytes of jumps that lead into the copy.
+    fields: Vec<(BackEdge, (Zone, u32))>,
 }
 
 impl Copier<'_> {
@@ -151,6 +169,12 @@ impl Copier<'_> {
         for target in computed.flat_map(|insn| inlined.targets_from(insn.svma)) {
             starts.entry(target).or_insert_with(|| self.asm.label());
         }
+        let leads =
+            !inlined.is_empty() && !self.config.switchable && self.config.stores == Stores::Records;
+        let edges = unit
+            .back_edges()
+            .filter(|edge| leads && edge.field.is_some());
+        let edges = edges.map(|edge| (edge.jump, edge)).collect();
         let mut moved = Vec::new();
         for insn in &unit.pieces[0].insns {
             if insn.svma > unit.patch_at && insn.svma < unit.patch_at + JUMP_BYTES {
@@ -166,6 +190,7 @@ impl Copier<'_> {
             starts,
             captures: Captures::sorted(captures, self.config),
             inlined,
+            edges,
         };
 
         let (mut map, mut off_head, mut off_end) = (Vec::new(), None, 0);
@@ -238,6 +263,7 @@ impl Copier<'_> {
                 tables.push((zone, copied_from, table));
             }
         }
+        let led = self.led(&body, &added.fields, &mut inserted);
         for (label, jump) in &added.dispatchers {
             let own = jump.map(|jump| self.landings(&body, jump, &tables, &ranges, &mut inserted));
             let ranges = own.as_deref().unwrap_or(&ranges);
@@ -255,7 +281,49 @@ impl Copier<'_> {
             map,
             head: off_head,
             parts,
+            led,
         })
+    }
+
+    fn led(
+        &mut self,
+        body: &Body,
+        fields: &[(BackEdge, (Zone, u32))],
+        inserted: &mut [Vec<Inserted>],
+    ) -> Vec<LedLoop> {
+        let mut begins: HashMap<u64, Label> = HashMap::new();
+        let mut led = Vec::with_capacity(fields.len());
+        for (edge, field) in fields {
+            let begin = *begins
+                .entry(edge.target)
+                .or_insert_with(|| self.begin(body, edge.target, inserted));
+            led.push(LedLoop {
+                edge: *edge,
+                begin,
+                field: *field,
+            });
+        }
+        led
+    }
+
+    /// Where one goes on that comes from the original amid a call: what it is within is entered.
+    fn begin(&mut self, body: &Body, target: u64, inserted: &mut [Vec<Inserted>]) -> Label {
+        let there = body.starts[&target];
+        let piece = body.unit.position(target).map(|(piece, _)| piece);
+        let Some(piece) = piece.filter(|_| !body.inlined.on(None, Some(target)).is_empty()) else {
+            return there;
+        };
+        let (zone, begin) = (Zone::Cold, self.asm.label());
+        let from = self.asm.position(zone);
+        self.asm.bind(zone, begin);
+        self.crossing(body, zone, None, Some(target));
+        self.asm.rel32(zone, &[0xe9], there, &[]);
+        inserted[piece].push(Inserted {
+            zone,
+            code: from..self.asm.position(zone),
+            svma: target,
+        });
+        begin
     }
 
     /// The ranges of a computed jump that may lead into inlined functions, or out of them: there it lands past probes.
@@ -358,6 +426,10 @@ impl Copier<'_> {
                 self.asm.bind(zone, *label);
             }
             self.insn(body, piece, zone, (insn, long), &mut leaving, added)?;
+            if let Some(edge) = body.edges.get(&insn.svma) {
+                let field = self.asm.position(zone) - FIELD_BYTES as u32;
+                added.fields.push((*edge, (zone, field)));
+            }
             let loaded = self.asm.position(zone);
             for (captured, reg) in body.captures.loaded_at(insn.svma) {
                 let (config, function) = (self.config, body.function);

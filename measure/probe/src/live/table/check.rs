@@ -24,6 +24,8 @@ const RING_RECORDS_LOG2: RangeInclusive<u32> = 4..=26;
 /// What is read and written when entries change: the pages that hold them, at least.
 const PATCHED_BYTES_AT_MOST: u64 = 1 << 30;
 const JUMP: u8 = 0xe9;
+/// The second byte of a `jcc rel32`: of a loop's jump the displacement changes alone.
+const CONDITIONS: RangeInclusive<u8> = 0x80..=0x8f;
 const JUMP_BYTES: u64 = 5;
 
 impl PatchTable {
@@ -34,6 +36,7 @@ impl PatchTable {
         let functions = [
             self.functions.len(),
             self.patches.len(),
+            self.loops.len(),
             self.captures.len(),
         ];
         let words = [&self.meta.command_line, &self.process.command_line];
@@ -66,6 +69,14 @@ impl PatchTable {
         if !self.patches.iter().all(|p| self.segment_of(p).is_some()) {
             return damaged("an entry that does not lead to a copy");
         }
+        let lies_in_a_copy = |one: &super::LedLoop| {
+            let (at, end) = (one.back.at, one.back.at.checked_add(JUMP_BYTES - 1));
+            let whole = |s: &Area| s.contains(at) && end.is_some_and(|end| s.contains(end));
+            self.segments.iter().any(whole)
+        };
+        if !self.loops.iter().all(lies_in_a_copy) || !self.loops.is_sorted_by_key(|l| l.at) {
+            return damaged("a loop of a copy that lies in none");
+        }
         let apart = |w: &[super::Patch]| w[1].at - w[0].at >= JUMP_BYTES;
         let ascending = self.patches.is_sorted_by_key(|p| p.at);
         if !ascending || !self.patches.windows(2).all(apart) {
@@ -81,11 +92,12 @@ impl PatchTable {
         Ok(())
     }
 
-    /// The segment that the jump of an entry leads into.
+    /// The segment that the jump of an entry, or of a loop, leads into.
     pub(in crate::live) fn segment_of(&self, patch: &super::Patch) -> Option<&Area> {
-        let [JUMP, distance @ ..] = patch.replaced else {
+        let [opcode, distance @ ..] = patch.replaced;
+        if opcode != JUMP && (!CONDITIONS.contains(&opcode) || patch.original[0] != opcode) {
             return None;
-        };
+        }
         let next = patch
             .at
             .checked_add(JUMP_BYTES)
