@@ -126,6 +126,19 @@ fn throws(compiler: &str) -> Result<()> {
             "{flags}: {:?}",
             report.functions
         );
+        // Where the function around goes on, an exception is a way out: nothing is left open.
+        let program = built(compiler, "catches.cpp", flags)?;
+        let report = same(&program, &["3000"], &["inlined:parse", "inlined:lenient"])?;
+        let inlined = report
+            .functions
+            .iter()
+            .filter(|(f, _)| f.contains("[inlined"));
+        let of = |part: &str| inlined.clone().map(|(_, b)| b[part]).sum::<u64>();
+        ensure!(
+            of("unwound") == 0 && of("exits") == of("entries") && of("exits") >= 9000,
+            "{flags}: {:?}",
+            report.functions
+        );
     }
     Ok(())
 }

@@ -237,7 +237,9 @@ impl Plan {
                         };
                         let inlined = match around {
                             Some(around) => {
-                                self.timed_in_place((id, function), base, (&unit, &pieces), around)
+                                let tables = tables.as_ref().ok();
+                                let body = (&unit, &pieces[..]);
+                                self.timed_in_place((id, function), base, body, around, tables)
                             }
                             None => Crossings::default(),
                         };

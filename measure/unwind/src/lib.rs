@@ -27,7 +27,7 @@ mod tables;
 
 pub use debug_frame::debug_frame;
 pub use module::Module;
-pub use piece::{Aside, Piece};
+pub use piece::{Aside, Landing, Piece};
 pub use refused::Refused;
 pub use routine::{Routine, Row};
 pub use tables::Tables;
@@ -57,6 +57,7 @@ pub fn fuzz_module(bytes: &[u8]) {
             map: &map,
             pushed: &[(1, 8), (4, 0)],
             asides: &[aside],
+            landings: &[],
         };
         let accepted = module.check(std::slice::from_ref(&range)).is_ok();
         let added = tables.add(&module, &[piece]).is_ok();

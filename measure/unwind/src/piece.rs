@@ -15,6 +15,17 @@ pub struct Piece<'a> {
     pub pushed: &'a [(u64, i32)],
     /// Inserted code that lies elsewhere. Ascending.
     pub asides: &'a [Aside<'a>],
+    /// Calls whose exceptions land elsewhere than at what stands for their landing pad. Ascending.
+    pub landings: &'a [Landing],
+}
+
+/// Where exceptions land that pass a call.
+#[derive(Debug, Clone)]
+pub struct Landing {
+    /// In the file.
+    pub call: Range<u64>,
+    /// Offset from the segment's base.
+    pub at: u64,
 }
 
 /// Code apart from a copy, where frames are as at an instruction of the original.
@@ -88,6 +99,11 @@ impl Piece<'_> {
         let good = |a: &Aside| lies(a) && of_this(a) && a.pushed.is_sorted_by_key(|p| p.0);
         if !self.asides.iter().all(good) {
             return Err(Refused::Pieces("code apart of no place in it"));
+        }
+        let apart = |a: &Landing, b: &Landing| a.call.end <= b.call.start;
+        let lands = |l: &Landing| !l.call.is_empty() && l.at <= FARTHEST;
+        if !self.landings.is_sorted_by(apart) || !self.landings.iter().all(lands) {
+            return Err(Refused::Pieces("landings that do not ascend"));
         }
         if !self.asides.is_sorted_by(|a, b| a.copy.end <= b.copy.start) {
             return Err(Refused::Pieces("code apart does not ascend"));

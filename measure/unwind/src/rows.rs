@@ -244,6 +244,7 @@ mod tests {
             map: &[(0x100, 0), (0x102, 0x20), (0x104, 0x40), (0x106, 0x60)],
             pushed: &[(0x10, 8), (0x50, 0)],
             asides: &[],
+            landings: &[],
         };
         let mut writer = Writer::new(-8);
         writer.initial(&Program::default()).unwrap();

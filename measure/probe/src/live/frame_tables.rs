@@ -5,7 +5,8 @@ use crate::instrument::emit::follow;
 use crate::instrument::emit::frames::Part;
 use crate::locate::Image;
 use hopscope_event::FunctionId;
-use hopscope_unwind::{Aside, Piece, Refused, Routine, Row, Tables};
+use hopscope_unwind::{Aside, Landing, Piece, Refused, Routine, Row, Tables};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A copy, and what its tables are made from.
@@ -47,8 +48,11 @@ impl<'a> Modules<'a> {
         let ranges: Vec<_> = parts.iter().map(|p| p.original.clone()).collect();
         let named = self.0[module].2.locations(&ranges)?;
         for part in &mut parts {
+            let calls = part.landings.iter();
+            let calls = calls.flat_map(|l| [l.call.start, l.call.end]);
+            let calls: HashSet<u64> = calls.collect();
             part.map
-                .retain(|(svma, _)| named.binary_search(svma).is_ok());
+                .retain(|(svma, _)| named.binary_search(svma).is_ok() || calls.contains(svma));
             part.map.shrink_to_fit();
         }
         Ok(Framed {
@@ -119,6 +123,7 @@ struct Placed<'p> {
     pushed: Pushed,
     /// Where each aside lies.
     apart: Vec<(Range<u64>, Pushed)>,
+    landings: Vec<Landing>,
 }
 
 impl<'p> Placed<'p> {
@@ -135,12 +140,17 @@ impl<'p> Placed<'p> {
             .collect();
         let asides = part.asides.iter();
         let apart = asides.map(|a| (range(a.zone, &a.code), pushed(a.zone, &a.pushed)));
+        let landings = part.landings.iter().map(|l| Landing {
+            call: l.call.clone(),
+            at: offset(l.at.0, &l.at.1),
+        });
         Placed {
             part,
             copy: range(part.zone, &part.copy),
             map,
             pushed: pushed(part.zone, &part.pushed),
             apart: apart.collect(),
+            landings: landings.collect(),
         }
     }
 
@@ -161,6 +171,7 @@ impl<'p> Placed<'p> {
             map: &self.map,
             pushed: &self.pushed,
             asides,
+            landings: &self.landings,
         }
     }
 }

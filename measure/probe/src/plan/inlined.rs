@@ -98,9 +98,14 @@ impl Plan {
         module: &str,
         (unit, pieces): (&Unit, &[Piece]),
         around: Around<'_>,
+        tables: Option<&hopscope_unwind::Module>,
     ) -> Crossings {
         let Around { places, rules } = around;
-        let found = inlined::find(unit, pieces, places, rules);
+        let ranges: Vec<Range<u64>> = unit.pieces.iter().map(|p| p.range.clone()).collect();
+        // Without tables its copy has none, and no exception passes it.
+        let landings = tables.and_then(|tables| tables.landings(&ranges).ok());
+        let landings = landings.unwrap_or_default();
+        let found = inlined::find(unit, pieces, places, rules, &landings);
         let is_new = self.inlined_seen.insert(id);
         if is_new {
             self.inlined.refused += found.refused.len();

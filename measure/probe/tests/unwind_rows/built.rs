@@ -76,7 +76,7 @@ impl Program {
                 ..ProcessTraits::default()
             };
             if let Ok((unit, pieces)) = accept(image, function, traits) {
-                let found = inlined::find(&unit, &pieces, &within, &rules);
+                let found = inlined::find(&unit, &pieces, &within, &rules, &[]);
                 let number = |n: usize| Some(FunctionId(100_000 + n as u32));
                 places
                     .0

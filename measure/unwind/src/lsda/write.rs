@@ -1,6 +1,6 @@
 //! Writing, for the copy.
 use super::{CallSite, Lsda};
-use crate::{Piece, Refused, bytes, pointer};
+use crate::{Landing, Piece, Refused, bytes, pointer};
 use std::ops::Range;
 
 /// A table, of which only its place is missing.
@@ -22,9 +22,20 @@ pub fn write(
 ) -> Result<Table, Refused> {
     let mut sites = Vec::with_capacity(lsda.call_sites.len());
     for site in &lsda.call_sites {
-        let range = piece.begin(site.range.start)?..piece.end(site.range.end)?;
+        let end = piece.end(site.range.end)?;
+        let mut at = piece.begin(site.range.start)?;
         let pad = site.pad.map(|pad| landing_pad(pad, pieces)).transpose()?;
-        sites.push((range, pad, site.action));
+        if pad.is_some() {
+            let before = |l: &Landing| l.call.start < site.range.start;
+            let own = &piece.landings[piece.landings.partition_point(before)..];
+            for one in own.iter().take_while(|l| l.call.end <= site.range.end) {
+                let call = piece.begin(one.call.start)?..piece.end(one.call.end)?;
+                sites.push((at..call.start, pad, site.action));
+                at = call.end;
+                sites.push((call, Some(one.at), site.action));
+            }
+        }
+        sites.push((at..end, pad, site.action));
     }
     table(lsda, copy, &sites)
 }

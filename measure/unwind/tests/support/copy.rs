@@ -94,6 +94,7 @@ impl Copy {
             map: &self.map,
             pushed: &self.pushed,
             asides,
+            landings: &[],
         }
     }
 

@@ -20,6 +20,7 @@ use hopscope_event::record::RecordKind;
 use places::{Place, is_within};
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 
 /// Levels of nesting: the red zone bounds what lies below the stack pointer of a function without calls.
 const LEVELS_AT_MOST: u32 = 15;
@@ -38,7 +39,11 @@ pub struct Crossing<F = FunctionId> {
 
 /// The edges of a unit on which control comes into inlined functions, or leaves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Crossings<F = FunctionId>(HashMap<Edge, Vec<Crossing<F>>>);
+pub struct Crossings<F = FunctionId> {
+    edges: HashMap<Edge, Vec<Crossing<F>>>,
+    /// Calls and where exceptions that pass them land, which is an edge, too. Ascending.
+    landings: Vec<(u64, u64)>,
+}
 
 /// Why an inlined function is not timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +102,10 @@ impl Counts {
 
 impl<F> Default for Crossings<F> {
     fn default() -> Crossings<F> {
-        Crossings(HashMap::new())
+        Crossings {
+            edges: HashMap::new(),
+            landings: Vec::new(),
+        }
     }
 }
 
@@ -112,24 +120,24 @@ impl Crossings<usize> {
                 position,
             })
         };
-        let edges = self.0.into_iter();
-        Crossings(
-            edges
-                .map(|(edge, on)| (edge, on.into_iter().filter_map(numbered).collect()))
-                .collect(),
-        )
+        let edges = self.edges.into_iter();
+        let edges = edges.map(|(edge, on)| (edge, on.into_iter().filter_map(numbered).collect()));
+        Crossings {
+            edges: edges.collect(),
+            landings: self.landings,
+        }
     }
 }
 
 impl Crossings {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.edges.is_empty()
     }
 
     /// Where anything is recorded on the way from an instruction, ascending.
     pub fn targets_from(&self, from: u64) -> Vec<u64> {
         let edges = self
-            .0
+            .edges
             .iter()
             .filter(|(edge, on)| edge.0 == Some(from) && !on.is_empty());
         let mut targets: Vec<u64> = edges.filter_map(|(edge, _)| edge.1).collect();
@@ -137,16 +145,31 @@ impl Crossings {
         targets
     }
 
+    /// Calls and where exceptions that pass them land; none where nothing is timed.
+    pub fn landings(&self) -> &[(u64, u64)] {
+        match self.is_empty() {
+            true => &[],
+            false => &self.landings,
+        }
+    }
+
     /// In the order in which they are recorded.
     pub fn on(&self, from: Option<u64>, to: Option<u64>) -> &[Crossing] {
-        self.0.get(&(from, to)).map_or(&[], Vec::as_slice)
+        self.edges.get(&(from, to)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// `chosen`: the surrounding one before those within it.
-pub fn find(unit: &Unit, pieces: &[Piece], chosen: &[Inlined], rules: &FrameRules) -> Found {
+/// `chosen`: the surrounding one before those within it; `landings`: ranges of calls and where exceptions that pass these
+/// land.
+pub fn find(
+    unit: &Unit,
+    pieces: &[Piece],
+    chosen: &[Inlined],
+    rules: &FrameRules,
+    landings: &[(Range<u64>, u64)],
+) -> Found {
     let mut found = Found::default();
-    let body = Body::new(unit, pieces);
+    let body = Body::new(unit, pieces, landings);
     let mut places = places::sort_out(&body, chosen);
     let depths = body.depths(unit.entry, pieces);
     for n in 0..places.len() {
@@ -171,7 +194,7 @@ fn crossings(body: &Body, unit: &Unit, places: &[Place], rules: &FrameRules) -> 
             members.for_each(|at| within[at].push(n));
         }
     }
-    let mut crossings = Crossings(HashMap::new());
+    let mut crossings = Crossings::default();
     let mut add = |edge: Edge, from: &[usize], to: &[usize]| {
         let at = edge.1.or(edge.0).unwrap_or(0);
         let crossing = |n: usize, kind| {
@@ -188,7 +211,7 @@ fn crossings(body: &Body, unit: &Unit, places: &[Place], rules: &FrameRules) -> 
         let all = left.chain(entered.filter_map(|n| crossing(*n, RecordKind::Entry)));
         let all: Vec<Crossing<usize>> = all.collect();
         if !all.is_empty() {
-            crossings.0.insert(edge, all);
+            crossings.edges.insert(edge, all);
         }
     };
     // What the caller comes into at once, and who is led here amid a call.
@@ -205,6 +228,12 @@ fn crossings(body: &Body, unit: &Unit, places: &[Place], rules: &FrameRules) -> 
             add((Some(body.insns[at].svma), to), &within[at], there);
         }
     }
+    for (call, pad) in &body.landed {
+        if let (Some(from), Some(to)) = (body.number(*call), body.number(*pad)) {
+            add((Some(*call), Some(*pad)), &within[from], &within[to]);
+        }
+    }
+    crossings.landings = body.landed.clone();
     crossings
 }
 

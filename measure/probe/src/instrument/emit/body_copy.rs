@@ -14,7 +14,7 @@ use crate::instrument::capture::Capture;
 use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated};
 use crate::instrument::emit::follow::Code;
-use crate::instrument::emit::frames::{Aside, Inserted, Part};
+use crate::instrument::emit::frames::{Aside, Inserted, Landing, Part};
 use crate::instrument::emit::head;
 use crate::instrument::emit::inlined;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
@@ -165,6 +165,9 @@ impl Copier<'_> {
                 starts.entry(target).or_insert_with(|| self.asm.label());
             }
         }
+        for (_, pad) in inlined.landings() {
+            starts.entry(*pad).or_insert_with(|| self.asm.label());
+        }
         let computed = unit.insns().filter(|insn| insn.op == Op::IndirectJump);
         for target in computed.flat_map(|insn| inlined.targets_from(insn.svma)) {
             starts.entry(target).or_insert_with(|| self.asm.label());
@@ -242,6 +245,7 @@ impl Copier<'_> {
                 map: map[before..].iter().map(|m| (m.0, m.2)).collect(),
                 pushed: Vec::new(),
                 asides: Vec::new(),
+                landings: Vec::new(),
             });
             inserted.push(std::mem::take(&mut added.inserted));
             if unit.has_indirect_jump {
@@ -263,6 +267,7 @@ impl Copier<'_> {
                 tables.push((zone, copied_from, table));
             }
         }
+        self.land(&body, &mut parts, &mut inserted);
         let led = self.led(&body, &added.fields, &mut inserted);
         for (label, jump) in &added.dispatchers {
             let own = jump.map(|jump| self.landings(&body, jump, &tables, &ranges, &mut inserted));
@@ -283,6 +288,35 @@ impl Copier<'_> {
             parts,
             led,
         })
+    }
+
+    /// Exceptions leave what their call is within, and enter what the landing pad is within.
+    fn land(&mut self, body: &Body, parts: &mut [Part], inserted: &mut [Vec<Inserted>]) {
+        for (call, pad) in body.inlined.landings() {
+            let places = body.unit.position(*call).zip(body.unit.position(*pad));
+            let Some(((from, n), (to, _))) = places else {
+                continue;
+            };
+            let insn = body.unit.pieces[from].insns[n];
+            let there = body.starts[pad];
+            let at = match body.inlined.on(Some(*call), Some(*pad)).is_empty() {
+                true => (parts[to].zone, self.asm.offset_in(parts[to].zone, there)),
+                false => {
+                    let (zone, begin) = (Zone::Cold, self.asm.position(Zone::Cold));
+                    self.crossing(body, zone, Some(*call), Some(*pad));
+                    self.asm.rel32(zone, &[0xe9], there, &[]);
+                    let code = begin..self.asm.position(zone);
+                    inserted[to].push(Inserted {
+                        zone,
+                        code,
+                        svma: *pad,
+                    });
+                    (zone, begin)
+                }
+            };
+            let call = insn.svma..insn.next();
+            parts[from].landings.push(Landing { call, at });
+        }
     }
 
     fn led(

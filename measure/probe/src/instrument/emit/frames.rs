@@ -17,6 +17,16 @@ pub struct Part {
     pub pushed: Vec<(u32, i32)>,
     /// Inserted code out of line.
     pub asides: Vec<Aside>,
+    /// Calls whose exceptions land past probes. Ascending.
+    pub landings: Vec<Landing>,
+}
+
+/// Where exceptions land that pass a call.
+#[derive(Debug, Clone)]
+pub struct Landing {
+    /// In the file.
+    pub call: Range<u64>,
+    pub at: (Zone, u32),
 }
 
 /// Code that lies apart, where a thread is as it is at an instruction of the original.

@@ -2,6 +2,7 @@
 use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// Instructions of a unit by number, ascending by address.
 pub(super) struct Body<'u> {
@@ -13,10 +14,16 @@ pub(super) struct Body<'u> {
     landings: Vec<u64>,
     /// Something jumps there.
     pub(super) targets: HashSet<u64>,
+    /// Calls and where exceptions that pass them land. Ascending.
+    pub(super) landed: Vec<(u64, u64)>,
 }
 
 impl<'u> Body<'u> {
-    pub(super) fn new(unit: &'u Unit, pieces: &[Piece]) -> Body<'u> {
+    pub(super) fn new(
+        unit: &'u Unit,
+        pieces: &[Piece],
+        exceptions: &[(Range<u64>, u64)],
+    ) -> Body<'u> {
         let mut all: Vec<(&Insn, bool)> = Vec::new();
         for (decoded, piece) in unit.pieces.iter().zip(pieces) {
             let insns = decoded.insns.iter();
@@ -37,17 +44,46 @@ impl<'u> Body<'u> {
             true => landings(unit, pieces, &targets),
             false => Vec::new(),
         };
-        Body {
+        let mut body = Body {
+            landed: Vec::new(),
             ends: ends.map(|insn| insn.svma).collect(),
             targets,
             landings,
             calls: all.iter().map(|(_, calls)| *calls).collect(),
             insns: all.into_iter().map(|(insn, _)| insn).collect(),
-        }
+        };
+        body.landed = body.land(exceptions);
+        body
     }
 
     pub(super) fn number(&self, svma: u64) -> Option<usize> {
         self.insns.binary_search_by_key(&svma, |i| i.svma).ok()
+    }
+
+    /// Where an exception lands that passes this instruction.
+    pub(super) fn pad(&self, at: usize) -> Option<u64> {
+        let call = self.insns[at].svma;
+        let found = self.landed.binary_search_by_key(&call, |(call, _)| *call);
+        found.ok().map(|n| self.landed[n].1)
+    }
+
+    fn land(&self, landings: &[(Range<u64>, u64)]) -> Vec<(u64, u64)> {
+        let mut landed = Vec::new();
+        for (range, pad) in landings
+            .iter()
+            .filter(|(_, pad)| self.number(*pad).is_some())
+        {
+            let first = self.insns.partition_point(|i| i.svma < range.start);
+            let insns = self.insns[first..].iter().zip(&self.calls[first..]);
+            let here = insns.take_while(|(i, _)| i.svma < range.end);
+            landed.extend(
+                here.filter(|(_, calls)| **calls)
+                    .map(|(i, _)| (i.svma, *pad)),
+            );
+        }
+        landed.sort_unstable();
+        landed.dedup_by_key(|(call, _)| *call);
+        landed
     }
 
     /// `None`: it leaves the unit.

@@ -126,7 +126,7 @@ impl Body<'_> {
         while let Some(run) = keep.get(looked).and_then(|n| place.runs.get(*n)) {
             looked += 1;
             for at in run.clone() {
-                for to in self.successors(at).flatten() {
+                for to in self.successors(at).flatten().chain(self.pad(at)) {
                     if let Some(reached) = self.number(to).and_then(run_of)
                         && !keep.contains(&reached)
                     {

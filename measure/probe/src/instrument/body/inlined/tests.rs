@@ -35,6 +35,15 @@ fn rules() -> FrameRules {
 }
 
 fn found(code: &[u8], chosen: &[Inlined], rules: &FrameRules) -> Found {
+    landing(code, chosen, rules, &[])
+}
+
+fn landing(
+    code: &[u8],
+    chosen: &[Inlined],
+    rules: &FrameRules,
+    landings: &[(std::ops::Range<u64>, u64)],
+) -> Found {
     let pieces = [Piece {
         svma: BEGIN,
         bytes: code,
@@ -44,11 +53,11 @@ fn found(code: &[u8], chosen: &[Inlined], rules: &FrameRules) -> Found {
         branch_into: &|_| false,
     };
     let unit = Unit::decode(&pieces, &around).unwrap();
-    find(&unit, &pieces, chosen, rules)
+    find(&unit, &pieces, chosen, rules, landings)
 }
 
 fn kinds(found: &Found, from: Option<u64>, to: Option<u64>) -> Vec<(usize, RecordKind)> {
-    let on = found.crossings.0.get(&(from, to));
+    let on = found.crossings.edges.get(&(from, to));
     on.map_or(Vec::new(), |on| {
         on.iter().map(|c| (c.function, c.kind)).collect()
     })
@@ -69,7 +78,7 @@ fn what_is_mixed_into_it_is_its_own() {
         apart: 0,
     };
     assert_eq!(found.timed, [(0, counts)]);
-    assert_eq!(found.crossings.0.len(), 2, "{found:?}");
+    assert_eq!(found.crossings.edges.len(), 2, "{found:?}");
     assert_eq!(kinds(&found, Some(0x1001), Some(0x1003)), [(0, Entry)]);
     assert_eq!(kinds(&found, Some(0x1008), Some(0x100b)), [(0, Exit)]);
 }
@@ -88,7 +97,7 @@ fn what_lies_apart_is_not_its_own() {
         apart: 1,
     };
     assert_eq!(found.timed, [(0, counts)]);
-    assert_eq!(found.crossings.0.len(), 2, "{found:?}");
+    assert_eq!(found.crossings.edges.len(), 2, "{found:?}");
 }
 
 /// Its branch goes past the call: both ways lead out, and what is reached by one of its own branches belongs to it.
@@ -110,7 +119,7 @@ fn levels_lie_below_each_other_and_above_what_is_called() {
     let outer = inlined(&[(0x1003, 0x100b)], 0);
     let inner = inlined(&[(0x1003, 0x1006)], 1);
     let both = found(CODE, &[outer, inner], &rules());
-    let entered = &both.crossings.0[&(Some(0x1001), Some(0x1003))];
+    let entered = &both.crossings.edges[&(Some(0x1001), Some(0x1003))];
     let positions: Vec<_> = entered.iter().map(|c| (c.function, c.position)).collect();
     // CFA - 16 and CFA - 24, where rsp is CFA - 16.
     let expected = [(0, FrameAddress::Rsp(0)), (1, FrameAddress::Rsp(-8))];
@@ -130,7 +139,7 @@ fn the_whole_function_may_be_one() {
     let found = found(CODE, &[inlined(&[(0x1000, 0x1018)], 0)], &rules());
     assert_eq!(kinds(&found, None, Some(0x1000)), [(0, Entry)]);
     assert_eq!(kinds(&found, Some(0x1017), None), [(0, Exit)]);
-    assert_eq!(found.crossings.0.len(), 2);
+    assert_eq!(found.crossings.edges.len(), 2);
 }
 
 #[test]
@@ -173,7 +182,7 @@ fn frames_by_rbp_have_the_room_that_was_made() {
         .collect();
     let found = found(&code, &levels, &rules);
     assert_eq!(found.refused, [(5, NotTimed::SmallFrame)]);
-    let on = &found.crossings.0[&(Some(0x1005), Some(0x1009))];
+    let on = &found.crossings.edges[&(Some(0x1005), Some(0x1009))];
     assert_eq!(on[4].position, FrameAddress::Rbp(16 - 8 - 40));
 }
 
@@ -185,7 +194,7 @@ fn what_is_around_may_be_left_out() {
     let found = found(CODE, &[beside, alone], &rules());
     assert_eq!(found.timed.len(), 2);
     assert_eq!(kinds(&found, Some(0x1006), Some(0x1008)), [(1, Entry)]);
-    let on = &found.crossings.0[&(Some(0x1006), Some(0x1008))];
+    let on = &found.crossings.edges[&(Some(0x1006), Some(0x1008))];
     assert_eq!(on[0].position, FrameAddress::Rsp(0));
 }
 
@@ -197,6 +206,19 @@ fn landing_pads_are_as_deep_as_calls() {
         0xf7,
     ];
     let rules = FrameRules::of(vec![(0x1000..0x1014, FrameAddress::Rbp(16))]);
-    let found = found(&code, &[inlined(&[(0x100d, 0x1012)], 0)], &rules);
-    assert_eq!(found.refused, []);
+    let place = [inlined(&[(0x100d, 0x1012)], 0)];
+    let within = found(&code, &place, &rules);
+    assert_eq!(within.refused, []);
+    // An exception that passes the first call enters it, one that passes its own does not.
+    let landings = [(0x1006..0x100b, 0x100d), (0x100d..0x1012, 0x100d)];
+    let landed = landing(&code, &place, &rules, &landings);
+    assert_eq!(kinds(&landed, Some(0x1006), Some(0x100d)), [(0, Entry)]);
+    assert_eq!(kinds(&landed, Some(0x100d), Some(0x100d)), []);
+    assert_eq!(
+        landed.crossings.landings,
+        [(0x1006, 0x100d), (0x100d, 0x100d)]
+    );
+    // And one that passes this call leaves it.
+    let landed = landing(&code, &place, &rules, &[(0x100d..0x1012, 0x100b)]);
+    assert_eq!(kinds(&landed, Some(0x100d), Some(0x100b)), [(0, Exit)]);
 }
