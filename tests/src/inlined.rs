@@ -185,7 +185,12 @@ fn attached() -> Result<()> {
     came_to_what_it_should(target)
 }
 
-const LOOP: [&str; 3] = ["worker", "inlined:lookup", "inlined:rewrite"];
+const LOOP: [&str; 4] = [
+    "worker",
+    "inlined:next",
+    "inlined:lookup",
+    "inlined:rewrite",
+];
 
 /// Threads that are within a function, which never returns, come into its copy by its loop, and leave it again, so that
 /// nothing of it stays.
@@ -215,6 +220,9 @@ fn loops() -> Result<()> {
                 report.entries("worker") == 0,
                 "{flags}: it was called before"
             );
+            // Whoever comes amid one enters it.
+            let next = &report.functions["next [inlined in worker]"];
+            ensure!(next["ends_open_at_start"] == 0, "{flags}: {next:?}");
             looked_up += now;
             threads = threads.max(said["threads_measured"].as_u64().context("threads")?);
         }

@@ -21,6 +21,14 @@ struct queue {
 static volatile sig_atomic_t stop;
 static unsigned keys[1024], values[1024];
 
+/* Where rounds begin, and the loop's jump leads. */
+INLINED unsigned next(struct queue *q) {
+  unsigned n = (unsigned)q->packets++;
+  if (q->pause_ms)
+    poll(NULL, 0, q->pause_ms);
+  return n;
+}
+
 INLINED unsigned lookup(struct queue *q, unsigned key) {
   unsigned h = hash(key) & 1023;
   q->looked_up++;
@@ -41,15 +49,13 @@ INLINED void rewrite(struct queue *q, unsigned with) {
 }
 
 __attribute__((noinline)) void worker(struct queue *q) {
-  while (!stop) {
-    unsigned n = (unsigned)q->packets++;
-    if (q->pause_ms)
-      poll(NULL, 0, q->pause_ms);
+  do {
+    unsigned n = next(q);
     if (n % 5)
       rewrite(q, lookup(q, n & 2047));
     if (n & 1)
       rewrite(q, n);
-  }
+  } while (!stop);
 }
 
 static void *run(void *q) {
