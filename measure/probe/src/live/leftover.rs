@@ -92,15 +92,20 @@ pub(super) fn note(pid: i32, left: &[Leftover], notes: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::table::ARENA_NAME;
+    use crate::live::table::tests::table;
+    use crate::live::table::{ARENA_NAME, Area};
     use crate::memory::SharedWords;
+    use hopscope_process::procfs;
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::process::Command;
 
-    /// The process that has it is this test itself.
+    /// The process that has it is this test itself. What answers unwinders lies there unused while its recorder attaches.
     #[test]
-    fn what_cannot_be_read_is_noted() {
-        let memfd = File::from(memfd_create(ARENA_NAME, MFdFlags::MFD_CLOEXEC).unwrap());
+    fn what_nobody_needs_any_more_is_found() {
+        // Whoever holds an arena may be a recorder: this one lives on in a child.
+        let memfd = File::from(memfd_create(ARENA_NAME, MFdFlags::empty()).unwrap());
         memfd.set_len(4096).unwrap();
         let words = SharedWords::map(&memfd, 4096).unwrap();
         let at = words.words().as_ptr() as u64;
@@ -112,5 +117,34 @@ mod tests {
             notes.iter().any(|n| n.contains(&format!("{at:#x}")))
         };
         assert!(noted(None) && !noted(Some(at)));
+        let mut recorder = Command::new("sleep").arg("1000").spawn().unwrap();
+        let header = Area { at, len: 4096 };
+        let mut answers = PatchTable {
+            answers_unwinders: true,
+            recorder: recorder.id() as i32,
+            recorder_started: procfs::start_time(recorder.id() as i32).unwrap(),
+            header,
+            pool: Area { at: 0, len: 0 },
+            ..table()
+        };
+        let found = |answers: &PatchTable| {
+            let bytes = answers.to_bytes(State::Restored);
+            assert_eq!(bytes.len(), 4096);
+            memfd.write_all_at(&bytes, 0).unwrap();
+            let mut notes = Vec::new();
+            let found = of(pid, &memory, None, &mut notes).len();
+            assert_eq!(notes, [""; 0]);
+            found
+        };
+        let of_another = found(&answers);
+        let started = std::mem::replace(&mut answers.recorder_started, 1);
+        let of_an_earlier_process = found(&answers);
+        answers.recorder_started = started;
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        assert_eq!(
+            (of_another, of_an_earlier_process, found(&answers)),
+            (0, 1, 1)
+        );
     }
 }
