@@ -79,8 +79,8 @@ struct Emitted {
     switched: bool,
     loops: Vec<LedLoop>,
     only_short_loops: bool,
-    /// The original's first piece, in the file.
-    body: Range<u64>,
+    /// The original's, in the file.
+    pieces: Vec<Range<u64>>,
 }
 
 /// A segment with its place.
@@ -115,8 +115,8 @@ pub struct Entry {
     pub loops: Vec<LoopEntry>,
     /// It has loops, and none of them leads anywhere.
     pub only_short_loops: bool,
-    /// The original's piece that they lie in.
-    pub body: Range<u64>,
+    /// The original's pieces.
+    pub pieces: Vec<Range<u64>>,
 }
 
 /// The last bytes of a loop's jump, which change.
@@ -254,7 +254,7 @@ pub fn emit(
                         && copied.led.is_empty()
                         && unit.back_edges().next().is_some(),
                     loops: copied.led,
-                    body: unit.pieces[0].range.clone(),
+                    pieces: unit.pieces.iter().map(|p| p.range.clone()).collect(),
                 });
                 segment.reach.start = segment.reach.start.min(s.module.start);
                 segment.reach.end = segment.reach.end.max(s.module.end);
@@ -370,6 +370,7 @@ impl Segment {
             let moved = (emitted.moved.iter())
                 .map(|(svma, label)| Ok((in_process(*svma), address(*label)?)))
                 .collect::<Result<_, LinkError>>()?;
+            let pieces = emitted.pieces.iter();
             let entry = Entry {
                 id: emitted.id,
                 patch_at: emitted.patch_at,
@@ -378,7 +379,9 @@ impl Segment {
                 switched: emitted.switched,
                 loops: self.loops(emitted, &linked.code, at),
                 only_short_loops: emitted.only_short_loops,
-                body: in_process(emitted.body.start)..in_process(emitted.body.end),
+                pieces: pieces
+                    .map(|p| in_process(p.start)..in_process(p.end))
+                    .collect(),
             };
             if why.is_none() && entry.jump().is_none() {
                 let target = entry.copy_at;

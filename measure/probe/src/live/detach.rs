@@ -14,10 +14,20 @@ impl Installed {
     /// # Errors
     /// It is not restored; dropping this tries once more.
     pub fn detach(&mut self) -> Result<Detached, LiveError> {
+        let mut done = self.restore()?;
+        self.take_away(&mut done)?;
+        Ok(done)
+    }
+
+    /// Its first part: no call of its own is measured any more, but for those that run in copies.
+    ///
+    /// # Errors
+    /// It is not restored.
+    pub fn restore(&mut self) -> Result<Detached, LiveError> {
         let _lent = fd_reserve::lend();
         let (pid, memory, table) = (self.pid, &self.memory, &self.table);
-        let (inode, origin) = (self.arena_inode, Origin::Ourselves);
-        let restored = || remove::restore_all(pid, memory, table, inode, State::Patched, origin);
+        let own = Origin::Ourselves;
+        let restored = || remove::restore_own(pid, memory, table, State::Patched, own);
         let mut attempt = restored();
         // A thread that cannot be stopped now can be later: nobody stands still meanwhile.
         for _ in 1..RESTORES_AT_MOST {
@@ -28,15 +38,25 @@ impl Installed {
                 attempt = restored();
             }
         }
-        let mut done = attempt?;
-        self.restored = true;
+        self.restored = attempt.is_ok();
+        attempt
+    }
+
+    /// Its second part, of a target that is restored.
+    ///
+    /// # Errors
+    /// Its table cannot be written: what is mapped stays.
+    pub fn take_away(&self, done: &mut Detached) -> Result<(), LiveError> {
+        let _lent = fd_reserve::lend();
+        let (pid, memory, table) = (self.pid, &self.memory, &self.table);
+        remove::restore_children(pid, table, self.arena_inode, done);
         self.set_state(State::Restored)?;
         let arena = Arena::Held(&self.arena);
         let reaping =
             remove::reap_noted(pid, memory, table, arena, Extent::Limited, &mut done.notes);
         done.pause = done.pause.max(reaping.pause);
         done.frozen = reaping.frozen;
-        Ok(done)
+        Ok(())
     }
 
     /// Whether the measured program still runs (not exited, not replaced by exec).

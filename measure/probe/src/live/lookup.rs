@@ -108,7 +108,7 @@ pub(super) fn prepare(
             switched: false,
             loops: Vec::new(),
             only_short_loops: false,
-            body: 0..0,
+            pieces: Vec::new(),
         };
         let replaced = entry
             .jump()

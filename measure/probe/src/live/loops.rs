@@ -7,9 +7,11 @@ use std::ops::Range;
 
 /// Functions with something inlined, a part of whose code is to be patched.
 pub(super) struct Loops<'a> {
-    /// Ascending by what they run in, and whether they do.
+    /// And whether they run.
     entries: Vec<(&'a Entry, bool)>,
-    /// All of them.
+    /// What they run in, ascending, and which of them does.
+    pieces: Vec<(Range<u64>, usize)>,
+    /// All of that.
     span: Range<u64>,
 }
 
@@ -56,12 +58,16 @@ impl<'a> Loops<'a> {
             led || (e.only_short_loops && part.contains(&e.patch_at))
         };
         let entries = linked.iter().flat_map(|l| &l.entries).filter(here);
-        let mut entries: Vec<_> = entries.map(|e| (e, false)).collect();
-        entries.sort_by_key(|(e, _)| e.body.start);
-        let begin = entries.first().map_or(0, |(e, _)| e.body.start);
-        let end = entries.iter().map(|(e, _)| e.body.end + 1).max();
+        let entries: Vec<_> = entries.map(|e| (e, false)).collect();
+        let all = entries.iter().enumerate();
+        let pieces = all.flat_map(|(n, (e, _))| e.pieces.iter().map(move |p| (p.clone(), n)));
+        let mut pieces: Vec<(Range<u64>, usize)> = pieces.collect();
+        pieces.sort_by_key(|(piece, _)| piece.start);
+        let begin = pieces.first().map_or(0, |(piece, _)| piece.start);
+        let end = pieces.iter().map(|(piece, _)| piece.end + 1).max();
         Loops {
             span: begin..end.unwrap_or(begin),
+            pieces,
             entries,
         }
     }
@@ -72,10 +78,13 @@ impl<'a> Loops<'a> {
         if !self.span.contains(&word) {
             return;
         }
-        let after = self.entries.partition_point(|(e, _)| e.body.start <= word);
-        if let Some((entry, runs)) = after.checked_sub(1).map(|n| &mut self.entries[n]) {
-            // A call that is its last instruction returns to its end.
-            *runs |= word <= entry.body.end;
+        let after = self
+            .pieces
+            .partition_point(|(piece, _)| piece.start <= word);
+        // A call that is a piece's last instruction returns to its end, where the next one may begin.
+        let at = self.pieces[..after].iter().rev().take(2);
+        for (_, n) in at.filter(|(piece, _)| word <= piece.end) {
+            self.entries[*n].1 = true;
         }
     }
 
@@ -129,7 +138,7 @@ mod tests {
             switched: false,
             only_short_loops: loops.len() == 0,
             loops: loops.collect(),
-            body: at..at + 0x100,
+            pieces: vec![at..at + 0x100],
         }
     }
 

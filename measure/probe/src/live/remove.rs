@@ -148,6 +148,19 @@ pub fn restore_all(
     state: State,
     origin: Origin,
 ) -> Result<Detached, LiveError> {
+    let mut detached = restore_own(pid, memory, table, state, origin)?;
+    restore_children(pid, table, inode, &mut detached);
+    Ok(detached)
+}
+
+/// The same without the children.
+pub(super) fn restore_own(
+    pid: i32,
+    memory: &TargetMemory,
+    table: &PatchTable,
+    state: State,
+    origin: Origin,
+) -> Result<Detached, LiveError> {
     let mut detached = Detached::default();
     let (written, pause) = restore(pid, memory, table, origin)?;
     let is_loop = |at: &&u64| table.loops.binary_search_by_key(*at, |l| l.at).is_ok();
@@ -160,6 +173,11 @@ pub fn restore_all(
             "process {pid}: {n} entries no longer contained our jmp (module unloaded or replaced) and were left unchanged"
         ));
     }
+    Ok(detached)
+}
+
+/// Looks for them among all processes.
+pub(super) fn restore_children(pid: i32, table: &PatchTable, inode: u64, detached: &mut Detached) {
     for child in found::everywhere()
         .into_iter()
         .filter(|f| f.inode == inode && f.pid != pid && f.belongs(table))
@@ -175,7 +193,6 @@ pub fn restore_all(
             )),
         }
     }
-    Ok(detached)
 }
 
 fn detach_child(pid: i32, table: &PatchTable, inode: u64) -> Result<(), LiveError> {

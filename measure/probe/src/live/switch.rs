@@ -98,17 +98,25 @@ impl Batch<'_> {
         let threads = procfs::threads(pid).map_or(1, |tids| tids.len());
         let all = std::mem::take(&mut table.patches);
         let mut on = SwitchedOn::default();
-        let (mut contexts, mut done) = (Some(first), Vec::with_capacity(all.len()));
+        let (mut contexts, mut done) = (Some(first), Vec::<Patch>::with_capacity(all.len()));
         progress::begin(Phase::Entries, all.len());
-        let mut parts = patch::parts(&all, threads).into_iter().peekable();
+        let mut parts = patch::parts(&all, threads);
+        let is_loop = |p: &Patch| table.loops.binary_search_by_key(&p.at, |l| l.at).is_ok();
+        let (loops, entries): (Vec<Patch>, Vec<Patch>) = all.iter().partition(|p| is_loop(p));
+        // Not before it is known which functions are measured after all.
+        if parts.len() > 1 && !loops.is_empty() {
+            parts = patch::parts(&entries, threads);
+            parts.extend(patch::parts(&loops, threads));
+        }
+        let mut parts = parts.into_iter().peekable();
         while let Some(part) = parts.next() {
             table.patches = part.to_vec();
-            // Loops lie behind their function's entry: in the same part, or in a later one.
             standing::leave_out_loops(table, self.linked, &on.refused);
             match self.switch_part_on(pid, table, contexts.take(), &mut on) {
                 Ok(pause) if parts.peek().is_some() => patch::let_run(pause),
                 Ok(_) => {}
                 Err(e) => {
+                    done.sort_by_key(|p| p.at);
                     let failed = std::mem::replace(&mut table.patches, done);
                     self.take_back(pid, table, failed);
                     return Err(e);
@@ -117,6 +125,7 @@ impl Batch<'_> {
             progress::step(part.len());
             done.append(&mut table.patches);
         }
+        done.sort_by_key(|p| p.at);
         table.patches = done;
         Ok(on)
     }
@@ -131,6 +140,7 @@ impl Batch<'_> {
             log::info!("process {pid}: taking the first entries back: {e}");
         }
         table.patches.extend(failed);
+        table.patches.sort_by_key(|p| p.at);
         if !found::is_patched(self.memory, table)
             && let Err(e) = set_state(pid, self.arena, State::Restored)
         {

@@ -210,9 +210,19 @@ impl<S: Sink> Recorder<'_, S> {
                     target.installed.pid
                 ));
             }
+            let mut last = None;
             if target.is_alive() {
                 let pid = target.installed.pid;
-                let done = target.installed.detach();
+                let restored = target.installed.restore();
+                // What runs in a loop is measured until its copy goes.
+                if restored.is_ok() && target.has_loops() && alternation.is_none() {
+                    let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
+                    last = Some(target.drain(Visit::Live, numbers, &mut buffer, writer));
+                }
+                let done = restored.and_then(|mut done| {
+                    target.installed.take_away(&mut done)?;
+                    Ok(done)
+                });
                 let stops = stop_times::take_all();
                 match done {
                     Ok(Detached { notes, frozen, .. }) => {
@@ -234,10 +244,13 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.detach_stops.extend(totals);
             }
             outcome.notes.extend(target.not_looked_at());
-            let last = match alternation {
-                None => target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer),
+            let last = match (last, alternation) {
+                (Some(last), _) => last,
+                (None, None) => {
+                    target.drain(Visit::Final, &mut self.numbers, &mut buffer, self.writer)
+                }
                 // What came since then is not of the recording, and what came before is kept.
-                Some(_) => Ok(0),
+                (None, Some(_)) => Ok(0),
             };
             let last = last.and_then(|_| self.writer.keep());
             if last.is_ok() && alternation.is_none() {

@@ -414,6 +414,11 @@ impl Target {
         })
     }
 
+    /// Calls that never return may run in its copies.
+    pub(super) fn has_loops(&self) -> bool {
+        !self.installed.table.loops.is_empty()
+    }
+
     pub(super) fn context_at(&self, context: usize) -> u64 {
         self.installed.table.contexts.at + (context * size_of::<Context>()) as u64
     }
