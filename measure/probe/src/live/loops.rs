@@ -138,7 +138,7 @@ mod tests {
             switched: false,
             only_short_loops: loops.len() == 0,
             loops: loops.collect(),
-            pieces: vec![at..at + 0x100],
+            pieces: std::iter::once(at..at + 0x100).collect(),
         }
     }
 
