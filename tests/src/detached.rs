@@ -1,6 +1,6 @@
 //! Programs that a detach must leave as they were, and recordable again, although something is suspended, gone or
 //! different by then.
-use crate::recording::{Recording, Report, command};
+use crate::recording::{Recording, Report, command, summary};
 use crate::torture::kills::FAULT_POINTS;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
@@ -22,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
         coroutines("pool")
     });
     suite.case("detached::old_words_below_the_stack", &[Gcc], stale_below);
+    suite.case("detached::more_threads_than_rings", &[Gcc], many_threads);
     suite.case("detached::changed_user", &[Gcc, Root], changed_user);
     suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
     suite.case("detached::says_that_it_waits", &[Gcc], says_why_it_waits);
@@ -108,6 +109,31 @@ fn stale_below() -> Result<()> {
     );
     program.round(2)?;
     program.round(3)
+}
+
+/// Threads without a ring are not measured, and keep nothing of the recording: it can be recorded again.
+fn many_threads() -> Result<()> {
+    let program = compile_c(&["detached/many_threads.c"], &["-O2", "-pthread"])?;
+    let target = Target::spawn(Command::new(program).stdout(Stdio::piped()))?;
+    let maps = format!("/proc/{}/maps", target.pid());
+    for round in 0..3 {
+        let file = scratch().join("many.hop");
+        let mut record = command(target.pid(), &["measured"], &file);
+        let out = run(record.args(["--threads", "64", "-d", "100ms"]))?.expect_code(0)?;
+        let said = summary(&out.stdout)?;
+        ensure!(
+            said["calls_unmeasured"].as_u64() > Some(0)
+                && said["threads_measured"].as_u64() > Some(32),
+            "round {round}: {said}"
+        );
+        let maps = fs::read_to_string(&maps)?;
+        let stays = ["hopscope-code", "hopscope-rings"].map(|name| maps.contains(name));
+        ensure!(stays == [false; 2], "round {round}: {said}\n{maps}");
+    }
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    ensure!(out.status.success(), "{out:?}");
+    Ok(())
 }
 
 /// What the copies need goes although the process is another user's by then, and a thread is still in one.

@@ -99,11 +99,26 @@ pub fn find_gap(
     reach: &Range<u64>,
     limit: u64,
 ) -> Option<u64> {
-    let gap = |room: &dyn Fn(&Mapping) -> Range<u64>| {
+    find_gap_outside(&[], mappings, taken, len, reach, limit)
+}
+
+/// The same, outside of `avoided` too if there is room.
+pub fn find_gap_outside(
+    avoided: &[Range<u64>],
+    mappings: &[Mapping],
+    taken: &[Range<u64>],
+    len: u64,
+    reach: &Range<u64>,
+    limit: u64,
+) -> Option<u64> {
+    let gap = |room: &dyn Fn(&Mapping) -> Range<u64>, avoided: &[Range<u64>]| {
         let occupied = mappings.iter().map(room).chain(taken.iter().cloned());
+        let occupied = occupied.chain(avoided.iter().cloned());
         gap_between(occupied.collect(), len, reach, limit)
     };
-    gap(&with_growth).or_else(|| gap(&|m| m.range.clone()))
+    gap(&with_growth, avoided)
+        .or_else(|| gap(&with_growth, &[]))
+        .or_else(|| gap(&|m| m.range.clone(), &[]))
 }
 
 fn gap_between(
@@ -204,6 +219,14 @@ garbage
         assert!(above_heap >= heap.end + HEAP_GROWTH);
         let near_stack = find_gap(&maps, &[], 1 << 20, stack, 1 << 46).unwrap();
         assert!(near_stack + (1 << 20) <= stack.start - STACK_GROWTH || near_stack >= stack.end);
+        // What is to be avoided is, but not at the price of the heap.
+        let outside = |avoided: Range<u64>, len| {
+            let avoided = std::slice::from_ref(&avoided);
+            find_gap_outside(avoided, &maps, &[], len, text, 1 << 31)
+        };
+        assert!(outside(0..1 << 30, 1 << 20) >= Some(1 << 30));
+        let near = outside(0..1 << 31, 256 << 20);
+        assert_eq!(near, Some(above_heap));
         // Where there is no other place, the growth has to do with less.
         let near_heap = heap.end..heap.end + 1;
         assert!(find_gap(&maps, &[], 1 << 20, &near_heap, 64 << 20).is_some());

@@ -82,7 +82,7 @@ fn switches(out: &mut impl Write, o: &OffCpuEntry) -> io::Result<()> {
     }
     writeln!(
         out,
-        "off CPU    {} times, each to {}; {} switches lost, {} without their other half",
+        "off CPU    {} intervals, each begin and end known to {}; {} switches lost, {} without their other half",
         grouped(o.intervals),
         ns_text(o.clock_error_ns as f64),
         grouped(o.lost),

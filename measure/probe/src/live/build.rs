@@ -16,7 +16,7 @@ use crate::instrument::emit::slow::{self, Slow, SlowConfig};
 use crate::locate::Image;
 use crate::progress::{self, Phase};
 use hopscope_event::FunctionId;
-use hopscope_process::maps::{Mapping, find_gap};
+use hopscope_process::maps::{Mapping, find_gap_outside};
 use std::ops::Range;
 
 /// A function that was accepted, in one process.
@@ -141,6 +141,13 @@ pub enum BuildError {
 
 /// Displacements reach 2 GiB; what is left over covers the segment itself.
 pub(super) const REACH: u64 = (1 << 31) - (64 << 20);
+/// In a program at low addresses these are what the last three or four letters of a text read as, and words that seem to
+/// refer to copies keep them mapped. Between them lie control characters, and `:;<=>?@`.
+const LIKE_TEXT: [Range<u64>; 3] = [
+    0..0x1000_0000,
+    0x2000_0000..0x3a00_0000,
+    0x4100_0000..0x8000_0000,
+];
 /// Modules whose span is below this share a segment.
 const CLUSTER_SPAN: u64 = 1 << 30;
 
@@ -325,11 +332,10 @@ impl Segment {
         taken: &mut Vec<Range<u64>>,
     ) -> Result<u64, BuildError> {
         let len = self.len();
-        let at = find_gap(mappings, taken, len, &self.reach, REACH).ok_or_else(|| {
-            BuildError::NoGap {
-                len,
-                reach: self.reach.clone(),
-            }
+        let at = find_gap_outside(&LIKE_TEXT, mappings, taken, len, &self.reach, REACH);
+        let at = at.ok_or_else(|| BuildError::NoGap {
+            len,
+            reach: self.reach.clone(),
         })?;
         taken.push(at..at + len);
         Ok(at)

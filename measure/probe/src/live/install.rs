@@ -429,13 +429,25 @@ fn fill(
         return Err(build::BuildError::from(why.clone()).into());
     }
     patches.sort_by_key(|p| p.at);
-    table.patches = patches;
     loops.sort_by_key(|l| l.at);
-    table.loops = loops;
+    leave_out_overlapping(&mut patches, &mut loops);
+    (table.patches, table.loops) = (patches, loops);
     // Whoever detaches reads no other table.
     table.check()?;
     write_table(pid, arena, table, State::Prepared)?;
     Ok((linked, gone))
+}
+
+/// Two functions may have a piece in common, or an entry in each other's: of whose call a loop is there, is not known.
+fn leave_out_overlapping(patches: &mut Vec<Patch>, loops: &mut Vec<LedLoop>) {
+    let overlap = |w: &&[Patch]| w[1].at - w[0].at < 5;
+    let overlapping = patches.windows(2).filter(overlap);
+    let out: HashSet<u64> = overlapping.flatten().map(|p| p.at).collect();
+    if !out.is_empty() {
+        let is_loop = |at: u64| loops.binary_search_by_key(&at, |l| l.at).is_ok();
+        patches.retain(|p| !out.contains(&p.at) || !is_loop(p.at));
+        loops.retain(|l| !out.contains(&l.at));
+    }
 }
 
 fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
@@ -468,4 +480,28 @@ fn check_room(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
 /// CPU features of this machine that the generated code may use.
 pub fn host_has_bmi2() -> bool {
     std::arch::is_x86_feature_detected!("bmi2")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_of_two_functions_at_one_place_are_left_alone() {
+        let patch = |at| Patch {
+            at,
+            original: [0; 5],
+            replaced: [1; 5],
+        };
+        let mut patches = [10, 20, 23, 30, 30, 40, 45].map(patch).to_vec();
+        let loops = [20, 30, 30, 45].map(|at| LedLoop {
+            at,
+            back: patch(at),
+        });
+        let mut loops = loops.to_vec();
+        leave_out_overlapping(&mut patches, &mut loops);
+        let at = |patches: &[Patch]| patches.iter().map(|p| p.at).collect::<Vec<_>>();
+        assert_eq!(at(&patches), [10, 23, 40, 45]);
+        assert_eq!(loops.iter().map(|l| l.at).collect::<Vec<_>>(), [45]);
+    }
 }

@@ -217,6 +217,7 @@ fn retire_copies(
     let Some(children) = stop_children(sharers) else {
         return Ok(None);
     };
+    probes.lead_out(pid)?;
     if is_inside(stopped, memory, probes, hits)? {
         return Ok(None);
     }

@@ -41,6 +41,8 @@ pub(super) struct Probes {
     busy: Vec<Range<u64>>,
     /// What disarming writes where: few long writes, for which alone the target is stopped.
     writes: Vec<(Rc<File>, u64, Vec<u8>)>,
+    /// What leads loops out of the copies.
+    ways_out: Vec<(Rc<File>, u64, [u8; 5])>,
 }
 
 /// Sites closer than this are written together: an own write costs more than the bytes between.
@@ -53,6 +55,7 @@ impl Probes {
             segments: table.segments.clone(),
             busy: Vec::new(),
             writes: Vec::new(),
+            ways_out: Vec::new(),
         };
         for (segment, file, offset) in writable(pid, arena, table)? {
             let file = Rc::new(file);
@@ -88,7 +91,11 @@ impl Probes {
                 code[at + 1..at + JUMP_BYTES as usize].copy_from_slice(&distance.to_le_bytes());
             }
             let mut changed: Vec<usize> = sites.iter().map(|(at, _)| *at).collect();
-            changed.extend(lead_back(&mut code, segment.at, &table.loops));
+            for (at, jump) in lead_back(&mut code, segment.at, &table.loops) {
+                let way_out = (file.clone(), offset + at as u64, jump);
+                probes.ways_out.push(way_out);
+                changed.push(at);
+            }
             changed.sort_unstable();
             for together in changed.chunk_by(|a, b| b - a < TOGETHER) {
                 let from = together[0];
@@ -114,6 +121,14 @@ impl Probes {
         self.segments.iter().any(|s| s.contains(word))
     }
 
+    /// Leads loops out of the copies: who is in a probe leaves it first. All threads are stopped.
+    pub(super) fn lead_out(&self, pid: i32) -> Result<(), LiveError> {
+        self.ways_out.iter().try_for_each(|(file, offset, jump)| {
+            file.write_all_at(jump, *offset)
+                .map_err(LiveError::io(pid, "leading loops out of the copies"))
+        })
+    }
+
     /// Patches every probe to jump over itself. All threads are stopped, none of them in a probe.
     pub(super) fn disarm(&self, pid: i32) -> Result<(), LiveError> {
         self.writes.iter().try_for_each(|(file, offset, bytes)| {
@@ -124,7 +139,7 @@ impl Probes {
 }
 
 /// Jumps of loops out of the copies, and where they lie in `code`, which a process has mapped at `at`.
-fn lead_back(code: &mut [u8], at: u64, loops: &[LedLoop]) -> Vec<usize> {
+fn lead_back(code: &mut [u8], at: u64, loops: &[LedLoop]) -> Vec<(usize, [u8; 5])> {
     let mut led = Vec::new();
     for one in loops.iter().map(|l| l.back) {
         let offset = one.at.wrapping_sub(at) as usize;
@@ -133,7 +148,7 @@ fn lead_back(code: &mut [u8], at: u64, loops: &[LedLoop]) -> Vec<usize> {
             .and_then(|c| c.first_chunk_mut::<5>());
         if let Some(there) = there.filter(|there| **there == one.original) {
             *there = one.replaced;
-            led.push(offset);
+            led.push((offset, one.replaced));
         }
     }
     led

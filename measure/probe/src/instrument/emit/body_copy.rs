@@ -14,7 +14,7 @@ use crate::instrument::capture::Capture;
 use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated};
 use crate::instrument::emit::follow::Code;
-use crate::instrument::emit::frames::{Aside, Inserted, Landing, Part};
+use crate::instrument::emit::frames::{Aside, Inserted, Part};
 use crate::instrument::emit::head;
 use crate::instrument::emit::inlined;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
@@ -23,6 +23,10 @@ use hopscope_event::CapturePlace;
 use hopscope_event::record::{FunctionId, RecordKind};
 use std::collections::HashMap;
 use std::ops::Range;
+
+mod ways_in;
+
+pub use ways_in::LedLoop;
 
 /// What a copy is made with.
 pub struct Copier<'a> {
@@ -107,17 +111,6 @@ struct Body<'a> {
     inlined: &'a Crossings,
     /// Jumps of loops that lead into the copy, by their addresses.
     edges: HashMap<u64, BackEdge>,
-}
-
-/// A loop of the original whose jump leads a call that runs already into the copy, and that of the copy which leads it
-/// back.
-#[derive(Debug, Clone, Copy)]
-pub struct LedLoop {
-    pub edge: BackEdge,
-    /// What is recorded of one that comes from the original, and behind it the target.
-    pub begin: Label,
-    /// The last [`FIELD_BYTES`] of the jump in the copy.
-    pub field: (Zone, u32),
 }
 
 /// A way out of line that a branch takes: to an address out of the unit, or to an instruction of it past probes.
@@ -267,10 +260,10 @@ impl Copier<'_> {
                 tables.push((zone, copied_from, table));
             }
         }
-        self.land(&body, &mut parts, &mut inserted);
-        let led = self.led(&body, &added.fields, &mut inserted);
+        self.exceptions(&body, &mut parts, &mut inserted);
+        let led = self.running_loops(&body, &added.fields, &mut inserted);
         for (label, jump) in &added.dispatchers {
-            let own = jump.map(|jump| self.landings(&body, jump, &tables, &ranges, &mut inserted));
+            let own = jump.map(|jump| self.computed(&body, jump, &tables, &ranges, &mut inserted));
             let ranges = own.as_deref().unwrap_or(&ranges);
             let leaving = jump.map_or(&[][..], |jump| inlined.on(Some(jump), None));
             let (config, slow) = (self.config, self.slow);
@@ -288,108 +281,6 @@ impl Copier<'_> {
             parts,
             led,
         })
-    }
-
-    /// Exceptions leave what their call is within, and enter what the landing pad is within.
-    fn land(&mut self, body: &Body, parts: &mut [Part], inserted: &mut [Vec<Inserted>]) {
-        for (call, pad) in body.inlined.landings() {
-            let places = body.unit.position(*call).zip(body.unit.position(*pad));
-            let Some(((from, n), (to, _))) = places else {
-                continue;
-            };
-            let insn = body.unit.pieces[from].insns[n];
-            let there = body.starts[pad];
-            let at = match body.inlined.on(Some(*call), Some(*pad)).is_empty() {
-                true => (parts[to].zone, self.asm.offset_in(parts[to].zone, there)),
-                false => {
-                    let (zone, begin) = (Zone::Cold, self.asm.position(Zone::Cold));
-                    self.crossing(body, zone, Some(*call), Some(*pad));
-                    self.asm.rel32(zone, &[0xe9], there, &[]);
-                    let code = begin..self.asm.position(zone);
-                    inserted[to].push(Inserted {
-                        zone,
-                        code,
-                        svma: *pad,
-                    });
-                    (zone, begin)
-                }
-            };
-            let call = insn.svma..insn.next();
-            parts[from].landings.push(Landing { call, at });
-        }
-    }
-
-    fn led(
-        &mut self,
-        body: &Body,
-        fields: &[(BackEdge, (Zone, u32))],
-        inserted: &mut [Vec<Inserted>],
-    ) -> Vec<LedLoop> {
-        let mut begins: HashMap<u64, Label> = HashMap::new();
-        let mut led = Vec::with_capacity(fields.len());
-        for (edge, field) in fields {
-            let begin = *begins
-                .entry(edge.target)
-                .or_insert_with(|| self.begin(body, edge.target, inserted));
-            led.push(LedLoop {
-                edge: *edge,
-                begin,
-                field: *field,
-            });
-        }
-        led
-    }
-
-    /// Where one goes on that comes from the original amid a call: what it is within is entered.
-    fn begin(&mut self, body: &Body, target: u64, inserted: &mut [Vec<Inserted>]) -> Label {
-        let there = body.starts[&target];
-        let piece = body.unit.position(target).map(|(piece, _)| piece);
-        let Some(piece) = piece.filter(|_| !body.inlined.on(None, Some(target)).is_empty()) else {
-            return there;
-        };
-        let (zone, begin) = (Zone::Cold, self.asm.label());
-        let from = self.asm.position(zone);
-        self.asm.bind(zone, begin);
-        self.crossing(body, zone, None, Some(target));
-        self.asm.rel32(zone, &[0xe9], there, &[]);
-        inserted[piece].push(Inserted {
-            zone,
-            code: from..self.asm.position(zone),
-            svma: target,
-        });
-        begin
-    }
-
-    /// The ranges of a computed jump that may lead into inlined functions, or out of them: there it lands past probes.
-    fn landings(
-        &mut self,
-        body: &Body,
-        jump: u64,
-        tables: &[(Zone, u32, Vec<u32>)],
-        ranges: &[Translated],
-        inserted: &mut [Vec<Inserted>],
-    ) -> Vec<Translated> {
-        let mut ranges = ranges.to_vec();
-        let targets = body.inlined.targets_from(jump);
-        for (n, (zone, copied_from, table)) in tables.iter().enumerate() {
-            let range = &body.unit.pieces[n].range;
-            let mut table = table.clone();
-            for target in targets.iter().filter(|target| range.contains(target)) {
-                let begin = self.asm.position(*zone);
-                self.crossing(body, *zone, Some(jump), Some(*target));
-                self.asm.rel32(*zone, &[0xe9], body.starts[target], &[]);
-                table[(target - range.start) as usize] = begin - copied_from;
-                inserted[n].push(Inserted {
-                    zone: *zone,
-                    code: begin..self.asm.position(*zone),
-                    svma: *target,
-                });
-            }
-            ranges[n].table = self.asm.label();
-            self.asm.bind(Zone::Table, ranges[n].table);
-            self.asm.words(Zone::Table, &table);
-        }
-        ranges
     }
 
     /// Completes what unwind tables are made from. `inserted`: of each piece; `off`: where calls go on whose probes are
