@@ -142,10 +142,11 @@ pub enum BuildError {
 /// Displacements reach 2 GiB; what is left over covers the segment itself.
 pub(super) const REACH: u64 = (1 << 31) - (64 << 20);
 /// In a program at low addresses these are what the last three or four letters of a text read as, and words that seem to
-/// refer to copies keep them mapped. Between them lie control characters, and `:;<=>?@`.
+/// refer to copies keep them mapped. Between them lie control characters, and `:;<=>?@`; not at round numbers, which tables
+/// of flags are full of.
 const LIKE_TEXT: [Range<u64>; 3] = [
-    0..0x1000_0000,
-    0x2000_0000..0x3a00_0000,
+    0..0x12b5_3000,
+    0x2000_0000..0x3b4d_7000,
     0x4100_0000..0x8000_0000,
 ];
 /// Modules whose span is below this share a segment.
