@@ -37,6 +37,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("inlined::loops_that_run_already", &[Gcc], loops);
     suite.case("inlined::loops_of_a_killed_recorder", &[Gcc], killed);
     suite.case("inlined::loops_too_short", &[Gcc], short_loops);
+    suite.case("inlined::loops_with_setjmp", &[Gcc], setjmp);
     suite.case("inlined::signals_and_threads", &[Gcc], torture);
     suite
         .case("inlined::all_of_this_program", &[], all_of_ours)
@@ -258,13 +259,29 @@ fn short_loops() -> Result<()> {
     let out = run(record.args(["-d", "100ms"]))?.expect_code(0)?;
     let notes = summary(&out.stdout)?["notes"].to_string();
     ensure!(
-        notes.contains("spins ran when hopscope attached, with loops too short"),
+        notes.contains("spins ran when hopscope attached, with loops that do not lead"),
         "{notes}"
     );
     ensure!(
         Report::read(&file)?.entries("step [inlined in spins]") == 0,
         "it was measured"
     );
+    came_to_what_it_should(target)
+}
+
+/// A jump buffer refers to where it was made, and shows it to nobody: none may be made in a copy that goes.
+fn setjmp() -> Result<()> {
+    let target = running(&built("gcc", "setjmp.c", "-O2")?)?;
+    let file = scratch().join("setjmp.hop");
+    for _ in 0..2 {
+        let functions = ["inlined:lookup", "check"];
+        let recording = Recording::start(target.pid(), &functions, &file)?;
+        target.signal(Signal::SIGUSR1)?;
+        let entries = |report: Report| report.entries("check");
+        recording.stop()?;
+        ensure!(entries(Report::read(&file)?) > 0, "nothing was recorded");
+        target.signal(Signal::SIGUSR1)?;
+    }
     came_to_what_it_should(target)
 }
 

@@ -237,7 +237,7 @@ impl Plan {
                         };
                         let inlined = match around {
                             Some(around) => {
-                                let tables = tables.as_ref().ok();
+                                let tables = (&**image, tables.as_ref().ok());
                                 let body = (&unit, &pieces[..]);
                                 self.timed_in_place((id, function), base, body, around, tables)
                             }

@@ -1,7 +1,7 @@
 //! Functions that were inlined into others, and are timed there: `inlined:PATTERN`.
 use super::{Opened, Plan, PlanError};
 use crate::instrument::body::inlined::{self, Counts, Crossings};
-use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::body::unit::{Op, Piece, Unit};
 use crate::instrument::capture::parse::Selection;
 use crate::locate::pattern::Pattern;
 use crate::locate::{self, FrameRules, Function, Image, Inlined, basename};
@@ -98,7 +98,7 @@ impl Plan {
         module: &str,
         (unit, pieces): (&Unit, &[Piece]),
         around: Around<'_>,
-        tables: Option<&hopscope_unwind::Module>,
+        (image, tables): (&Image, Option<&hopscope_unwind::Module>),
     ) -> Crossings {
         let Around { places, rules } = around;
         let ranges: Vec<Range<u64>> = unit.pieces.iter().map(|p| p.range.clone()).collect();
@@ -123,7 +123,9 @@ impl Plan {
         for (n, _) in found.timed {
             ids[n] = Some(self.inlined_id(id, function, &places[n]));
         }
-        found.crossings.numbered(|n| ids[n])
+        let mut crossings = found.crossings.numbered(|n| ids[n]);
+        crossings.stays = returns_twice(image, unit);
+        crossings
     }
 
     /// One for all places of it in one function.
@@ -209,4 +211,27 @@ fn homes(functions: &[locate::Function]) -> Vec<(Range<u64>, u64)> {
         .collect();
     homes.sort_by_key(|(range, _)| range.start);
     homes
+}
+
+/// Whether it calls what notes where it runs.
+fn returns_twice(image: &Image, unit: &Unit) -> bool {
+    const NAMES: [&str; 6] = [
+        "getcontext",
+        "setjmp",
+        "sigsetjmp",
+        "swapcontext",
+        "vfork",
+        "savectx",
+    ];
+    let notes = |name: &str| NAMES.contains(&locate::bare(name).trim_start_matches('_'));
+    unit.insns().any(|insn| match insn.op {
+        Op::Call { target } | Op::Jump { target } | Op::JumpIf { target, .. } => {
+            let named = [image.callee_name(target), image.stub_symbol(target)];
+            named.into_iter().flatten().any(notes)
+        }
+        Op::RipRelative { target, .. } | Op::IndirectTail { target, .. } => {
+            image.slot_symbol(target).is_some_and(notes)
+        }
+        _ => false,
+    })
 }

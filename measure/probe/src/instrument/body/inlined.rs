@@ -43,6 +43,9 @@ pub struct Crossings<F = FunctionId> {
     edges: HashMap<Edge, Vec<Crossing<F>>>,
     /// Calls and where exceptions that pass them land, which is an edge, too. Ascending.
     landings: Vec<(u64, u64)>,
+    /// Something may come back to where it runs that nothing shows (a jump buffer, which is mangled): loops do not lead
+    /// into the copy, nor out of it.
+    pub stays: bool,
 }
 
 /// Why an inlined function is not timed.
@@ -105,6 +108,7 @@ impl<F> Default for Crossings<F> {
         Crossings {
             edges: HashMap::new(),
             landings: Vec::new(),
+            stays: false,
         }
     }
 }
@@ -125,6 +129,7 @@ impl Crossings<usize> {
         Crossings {
             edges: edges.collect(),
             landings: self.landings,
+            stays: self.stays,
         }
     }
 }

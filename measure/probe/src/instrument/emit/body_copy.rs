@@ -165,8 +165,8 @@ impl Copier<'_> {
         for target in computed.flat_map(|insn| inlined.targets_from(insn.svma)) {
             starts.entry(target).or_insert_with(|| self.asm.label());
         }
-        let leads =
-            !inlined.is_empty() && !self.config.switchable && self.config.stores == Stores::Records;
+        let leads = !inlined.is_empty() && !inlined.stays;
+        let leads = leads && !self.config.switchable && self.config.stores == Stores::Records;
         let edges = unit
             .back_edges()
             .filter(|edge| leads && edge.field.is_some());
