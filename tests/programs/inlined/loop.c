@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +94,7 @@ int main(void) {
   for (int i = 0; i < 2; i++)
     pthread_create(&threads[i], NULL, run, &queues[i]);
   while (!queues[0].packets || !queues[1].packets)
-    usleep(100);
+    sched_yield();
   const char *ready = getenv("READY_FILE");
   if (ready)
     close(open(ready, O_CREAT | O_WRONLY, 0600));

@@ -78,7 +78,7 @@ struct Emitted {
     copies: Vec<(Zone, Range<u32>)>,
     switched: bool,
     loops: Vec<LedLoop>,
-    only_short_loops: bool,
+    loops_stay: bool,
     /// The original's, in the file.
     pieces: Vec<Range<u64>>,
 }
@@ -114,7 +114,7 @@ pub struct Entry {
     /// Where calls that run already are led into the copy, ascending.
     pub loops: Vec<LoopEntry>,
     /// It has loops, and none of them leads anywhere.
-    pub only_short_loops: bool,
+    pub loops_stay: bool,
     /// The original's pieces.
     pub pieces: Vec<Range<u64>>,
 }
@@ -258,7 +258,7 @@ pub fn emit(
                     fixups: first_fixup..segment.asm.fixups(),
                     copies,
                     switched: copied.head.is_some(),
-                    only_short_loops: !s.inlined.is_empty()
+                    loops_stay: !s.inlined.is_empty()
                         && copied.led.is_empty()
                         && unit.back_edges().next().is_some(),
                     loops: copied.led,
@@ -385,7 +385,7 @@ impl Segment {
                 moved,
                 switched: emitted.switched,
                 loops: self.loops(emitted, &linked.code, at),
-                only_short_loops: emitted.only_short_loops,
+                loops_stay: emitted.loops_stay,
                 pieces: pieces
                     .map(|p| in_process(p.start)..in_process(p.end))
                     .collect(),

@@ -107,7 +107,7 @@ pub(super) fn prepare(
             moved: moved.collect(),
             switched: false,
             loops: Vec::new(),
-            only_short_loops: false,
+            loops_stay: false,
             pieces: Vec::new(),
         };
         let replaced = entry

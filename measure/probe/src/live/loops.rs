@@ -55,7 +55,7 @@ impl<'a> Loops<'a> {
     pub(super) fn of(linked: &'a [Linked], part: &Range<u64>) -> Loops<'a> {
         let here = |e: &&Entry| {
             let led = e.loops.iter().any(|l| part.contains(&l.at));
-            led || (e.only_short_loops && part.contains(&e.patch_at))
+            led || (e.loops_stay && part.contains(&e.patch_at))
         };
         let entries = linked.iter().flat_map(|l| &l.entries).filter(here);
         let entries: Vec<_> = entries.map(|e| (e, false)).collect();
@@ -136,7 +136,7 @@ mod tests {
             copy_at: 0,
             moved: Vec::new(),
             switched: false,
-            only_short_loops: loops.len() == 0,
+            loops_stay: loops.len() == 0,
             loops: loops.collect(),
             pieces: std::iter::once(at..at + 0x100).collect(),
         }

@@ -1,6 +1,7 @@
 //! Functions that were inlined into others, and are timed there: `inlined:PATTERN`.
 use super::{Opened, Plan, PlanError};
 use crate::instrument::body::inlined::{self, Counts, Crossings};
+use crate::instrument::body::never;
 use crate::instrument::body::unit::{Op, Piece, Unit};
 use crate::instrument::capture::parse::Selection;
 use crate::locate::pattern::Pattern;
@@ -215,15 +216,7 @@ fn homes(functions: &[locate::Function]) -> Vec<(Range<u64>, u64)> {
 
 /// Whether it calls what notes where it runs.
 fn returns_twice(image: &Image, unit: &Unit) -> bool {
-    const NAMES: [&str; 6] = [
-        "getcontext",
-        "setjmp",
-        "sigsetjmp",
-        "swapcontext",
-        "vfork",
-        "savectx",
-    ];
-    let notes = |name: &str| NAMES.contains(&locate::bare(name).trim_start_matches('_'));
+    let notes = |name: &str| never::reason(name) == Some(never::TWICE);
     unit.insns().any(|insn| match insn.op {
         Op::Call { target } | Op::Jump { target } | Op::JumpIf { target, .. } => {
             let named = [image.callee_name(target), image.stub_symbol(target)];

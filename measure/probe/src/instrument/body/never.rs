@@ -39,7 +39,7 @@ const CALLER_SENSITIVE: &[&str] = &[
 ];
 
 const CHILD: &str = "a child process or thread returns from it on its own";
-pub(super) const TWICE: &str = "it can return twice or not at all";
+pub const TWICE: &str = "it can return twice or not at all";
 const START: &str = "process start-up code";
 const LOADER: &str = "part of the dynamic loader's own protocol";
 const UNWIND: &str = "part of the unwinder";
