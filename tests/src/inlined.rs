@@ -29,6 +29,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("inlined::steps_of_a_packet_clang", &[Gcc, Clang], || {
         steps("clang")
     });
+    suite.case("inlined::where_a_part_was_moved_out", &[Gcc], hoisted);
     suite.case("inlined::exceptions_gcc", &[Gcc, Gxx], || throws("g++"));
     suite.case("inlined::exceptions_clang", &[Gcc, Clang], || {
         throws("clang++")
@@ -101,6 +102,18 @@ fn steps(compiler: &str) -> Result<()> {
             looked_up == 16_000 || split,
             "{flags}: {looked_up} looked up"
         );
+    }
+    Ok(())
+}
+
+/// A constant of its own is loaded before the loop that it is called in.
+fn hoisted() -> Result<()> {
+    for flags in LEVELS {
+        let all: Vec<&str> = flags.split(' ').chain(["-g", "-Wall"]).collect();
+        let program = compile("gcc", &["inlined/hoisted.c"], &all)?;
+        let report = same(&program, &["20000"], &["inlined:classify"])?;
+        let calls = report.entries("classify [inlined in forward]");
+        ensure!(calls == 20_000, "{flags}: {calls} calls");
     }
     Ok(())
 }

@@ -126,18 +126,24 @@ pub fn everywhere() -> Vec<Found> {
 impl Found {
     /// The patch table, read out of the process. The process may have written anything there.
     pub fn table(&self, memory: &TargetMemory) -> Result<(PatchTable, State), LiveError> {
-        self.table_at_most(memory, u64::MAX)
+        let head = self.head(memory)?;
+        self.read(memory, head)
     }
 
-    /// The same, and nothing of more than `bytes` is read.
-    pub fn table_at_most(
+    /// The same; `None` where it has more than `bytes`, of which nothing is read then.
+    pub(super) fn table_at_most(
         &self,
         memory: &TargetMemory,
         bytes: u64,
-    ) -> Result<(PatchTable, State), LiveError> {
+    ) -> Result<Option<(PatchTable, State)>, LiveError> {
+        let head = self.head(memory)?;
+        let len = head.json.end - head.json.start;
+        (len <= bytes).then(|| self.read(memory, head)).transpose()
+    }
+
+    fn read(&self, memory: &TargetMemory, head: Head) -> Result<(PatchTable, State), LiveError> {
         let reading = |what| LiveError::io(self.pid, what);
         let area = self.header.ok_or(TableError::NotOurs)?;
-        let head = self.head(memory, bytes)?;
         let mut json = Vec::new();
         let len = (head.json.end - head.json.start) as usize;
         let room = json.try_reserve_exact(len).map_err(io::Error::from);
@@ -155,15 +161,15 @@ impl Found {
 
     /// How far the recording has come, without reading the table.
     pub fn state(&self, memory: &TargetMemory) -> Result<State, LiveError> {
-        Ok(self.head(memory, u64::MAX)?.state)
+        Ok(self.head(memory)?.state)
     }
 
-    fn head(&self, memory: &TargetMemory, bytes: u64) -> Result<Head, LiveError> {
+    fn head(&self, memory: &TargetMemory) -> Result<Head, LiveError> {
         let area = self.header.ok_or(TableError::NotOurs)?;
         let mut head = [0u8; HEAD_BYTES];
         let read = memory.read(area.at, &mut head);
         read.map_err(LiveError::io(self.pid, "reading the arena"))?;
-        Ok(Head::parse(&head, area.len.min(bytes))?)
+        Ok(Head::parse(&head, area.len)?)
     }
 
     fn executes(&self, segment: &Area) -> bool {

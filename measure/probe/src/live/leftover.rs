@@ -29,16 +29,18 @@ pub(super) fn of(
     for (at, f) in found.filter(|(at, _)| except != Some(*at)) {
         let read = match f.state(memory) {
             Ok(State::Restored) => f.table_at_most(memory, RETIRED_BYTES_AT_MOST),
-            Ok(_) => continue,
+            Ok(_) => Ok(None),
             Err(e) => Err(e),
         };
-        match read {
-            Ok((table, _)) if table.answers_unwinders && found::is_of_another(&table) => {}
-            Ok((table, state)) if is_retired(&table, state) && f.belongs(&table) => {
+        // What names thousands of functions is not retired.
+        match read.transpose() {
+            None => {}
+            Some(Ok((table, _))) if table.answers_unwinders && found::is_of_another(&table) => {}
+            Some(Ok((table, state))) if is_retired(&table, state) && f.belongs(&table) => {
                 left.push(Leftover { table });
             }
-            Ok(_) => {}
-            Err(e) => notes.push(format!(
+            Some(Ok(_)) => {}
+            Some(Err(e)) => notes.push(format!(
                 "process {pid}: what an earlier recording left at {at:#x} stays mapped, its table cannot be read: {e}"
             )),
         }
@@ -99,7 +101,16 @@ mod tests {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::fs::File;
     use std::os::unix::fs::FileExt;
-    use std::process::Command;
+    use std::process::{Child, Command};
+
+    struct Ended(Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
 
     /// The process that has it is this test itself. What answers unwinders lies there unused while its recorder attaches.
     #[test]
@@ -111,13 +122,18 @@ mod tests {
         let at = words.words().as_ptr() as u64;
         let pid = std::process::id() as i32;
         let memory = TargetMemory::open(pid).unwrap();
-        let noted = |except| {
+        // Other tests of this process map arenas, too.
+        let looked = |except| {
             let mut notes = Vec::new();
-            assert!(of(pid, &memory, except, &mut notes).is_empty());
-            notes.iter().any(|n| n.contains(&format!("{at:#x}")))
+            let mut left = of(pid, &memory, except, &mut notes);
+            left.retain(|l| l.table.header.at == at);
+            notes.retain(|n| n.contains(&format!("{at:#x}")));
+            (left.len(), notes.len())
         };
-        assert!(noted(None) && !noted(Some(at)));
-        let mut recorder = Command::new("sleep").arg("1000").spawn().unwrap();
+        assert_eq!((looked(None), looked(Some(at))), ((0, 1), (0, 0)));
+        let recorder = Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut recorder = Ended(recorder);
+        let recorder = &mut recorder.0;
         let header = Area { at, len: 4096 };
         let mut answers = PatchTable {
             answers_unwinders: true,
@@ -131,9 +147,8 @@ mod tests {
             let bytes = answers.to_bytes(State::Restored);
             assert_eq!(bytes.len(), 4096);
             memfd.write_all_at(&bytes, 0).unwrap();
-            let mut notes = Vec::new();
-            let found = of(pid, &memory, None, &mut notes).len();
-            assert_eq!(notes, [""; 0]);
+            let (found, noted) = looked(None);
+            assert_eq!(noted, 0);
             found
         };
         let of_another = found(&answers);

@@ -203,7 +203,7 @@ fn release_lookups(
     Ok(())
 }
 
-/// `None` when a thread is in the middle of a probe. Forked children run the same copies: they stand
+/// `None` when a thread is in the middle of a probe, the last one that it comes into. Forked children run the same copies: they stand
 /// still too, and are to lose their contexts and rings with their parent.
 fn retire_copies(
     stopped: &StoppedProcess,
@@ -218,6 +218,8 @@ fn retire_copies(
         return Ok(None);
     };
     probes.lead_out(pid)?;
+    // Before anybody is looked for in them: a thread that runs from probe to probe would be in one each time.
+    probes.disarm(pid)?;
     if is_inside(stopped, memory, probes, hits)? {
         return Ok(None);
     }
@@ -228,7 +230,6 @@ fn retire_copies(
             return Ok(None);
         }
     }
-    probes.disarm(pid)?;
     let mut resumed = Vec::with_capacity(children.len());
     for mut child in children {
         clear_gs(&mut child, table)?;

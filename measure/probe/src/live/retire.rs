@@ -5,6 +5,9 @@
 //! and no other instruction of a copy touches gs but the test below. Its out-of-line part ends with the jump to where
 //! the probe is done, and that is where the first instruction is led. What tests whether
 //! probes are switched off (codegen::switch) is led past itself likewise.
+//!
+//! Both begin with an instruction longer than the jump, so that no thread is amid what is changed. Who is further into a
+//! probe still needs gs and a ring; nobody else comes into one any more.
 use super::arena_table::write_table;
 use super::error::LiveError;
 use super::table::{ARENA_NAME, Area, LedLoop, PatchTable, State};
@@ -63,16 +66,8 @@ impl Probes {
             let mut code = vec![0; segment.len as usize];
             file.read_exact_at(&mut code, offset)
                 .map_err(LiveError::io(pid, "reading the copies"))?;
-            let starts = code.windows(START.len()).enumerate();
-            let starts: Vec<usize> = starts
-                .filter(|(_, w)| *w == START)
-                .map(|(at, _)| at)
-                .collect();
-            let mut sites = Vec::with_capacity(starts.len());
-            for at in starts {
-                let Some((cold, done)) = ends(&code, at as u64) else {
-                    continue;
-                };
+            let mut sites = Vec::new();
+            for (at, cold, done) in probes_in(&code) {
                 let cold_end = cold + BEFORE_LAST_JUMP + JUMP_BYTES;
                 let hot = segment.at + at as u64 + 1..segment.at + done;
                 probes.busy.push(hot);
@@ -129,7 +124,7 @@ impl Probes {
         })
     }
 
-    /// Patches every probe to jump over itself. All threads are stopped, none of them in a probe.
+    /// Patches every probe to jump over itself. All threads are stopped; who is in a probe finds the rest of it.
     pub(super) fn disarm(&self, pid: i32) -> Result<(), LiveError> {
         self.writes.iter().try_for_each(|(file, offset, bytes)| {
             file.write_all_at(bytes, *offset)
@@ -154,13 +149,40 @@ fn lead_back(code: &mut [u8], at: u64, loops: &[LedLoop]) -> Vec<(usize, [u8; 5]
     led
 }
 
-/// What reads a context to know whether probes are off, and where it is done, as offsets into `code`.
+/// Probes, disarmed or not, as offsets into `code`: where one begins, its out-of-line part, and where it is done.
+fn probes_in(code: &[u8]) -> impl Iterator<Item = (usize, u64, u64)> {
+    code.windows(START.len()).enumerate().filter_map(|(at, w)| {
+        let disarmed = led_past(w, &START);
+        (disarmed.is_some() || w == START).then_some(())?;
+        let (cold, done) = ends(code, at as u64)?;
+        let leads_there = |to: u64| at as u64 + to == done;
+        disarmed.is_none_or(leads_there).then_some((at, cold, done))
+    })
+}
+
+/// How far the jump leads that `code`, which begins as `original` does, was changed into.
+fn led_past(code: &[u8], original: &[u8]) -> Option<u64> {
+    let jump = JUMP_BYTES as usize;
+    let (first, rest) = code.split_first_chunk::<5>()?;
+    let [0xe9, distance @ ..] = *first else {
+        return None;
+    };
+    let past = JUMP_BYTES.checked_add_signed(i32::from_le_bytes(distance) as i64)?;
+    rest.starts_with(&original[jump..]).then_some(past)
+}
+
+/// What reads a context to know whether probes are off, and where it is done, as offsets into `code`; led past itself or
+/// not.
 fn switch_reads(code: &[u8]) -> Vec<(usize, usize)> {
     let reads = switch::reads();
-    let gs = code.iter().enumerate().filter(|(_, b)| **b == switch::GS);
-    let found = gs.filter_map(|(at, _)| {
-        let read = reads.iter().find(|r| code[at..].starts_with(&r.0))?;
-        Some((at, at + read.1))
+    let begins = |b: u8| b == switch::GS || b == 0xe9;
+    let places = code.iter().enumerate().filter(|(_, b)| begins(**b));
+    let found = places.filter_map(|(at, _)| {
+        let code = &code[at..];
+        let is_here = |read: &&(Vec<u8>, usize)| {
+            code.starts_with(&read.0) || led_past(code, &read.0) == Some(read.1 as u64)
+        };
+        Some((at, at + reads.iter().find(is_here)?.1))
     });
     found.collect()
 }
@@ -189,6 +211,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         loops: Vec::new(),
         modules: Vec::new(),
         functions: Vec::new(),
+        captures: Vec::new(),
         ..table.clone()
     }
 }
@@ -419,6 +442,9 @@ mod tests {
         let pid = std::process::id() as i32;
         let probes = Probes::find(pid, Arena::Held(&memfd), &table).unwrap();
         probes.disarm(pid).unwrap();
+        // Whoever was in a probe then is found there later, too, by a recorder that did not disarm them.
+        let again = Probes::find(pid, Arena::Held(&memfd), &table).unwrap();
+        assert!(!probes.busy.is_empty() && again.busy == probes.busy);
         let mut disarmed = vec![0; code.len()];
         memfd.read_exact_at(&mut disarmed, 0).unwrap();
         for (at, done) in switch_reads(&code) {
@@ -426,7 +452,9 @@ mod tests {
             let jump = Decoder::with_ip(64, left, at as u64, DecoderOptions::NONE).decode();
             assert_eq!(jump.code(), Code::Jmp_rel32_64, "at {at:#x}");
             assert_eq!(jump.near_branch_target(), done as u64);
-            // Whoever is behind the first byte would go on in the middle of the jump.
+            // Nobody goes on in the middle of the jump.
+            let first = Decoder::with_ip(64, &code[at..], 0, DecoderOptions::NONE).decode();
+            assert!(first.len() >= JUMP_BYTES as usize);
             assert!(probes.is_busy(segment.at + at as u64 + 1));
         }
     }

@@ -11,7 +11,7 @@ use std::io;
 pub(super) fn in_process(pid: i32, memory: &TargetMemory) -> Vec<PatchTable> {
     let found = found::in_process(pid).into_iter();
     let tables = found.filter_map(|f| {
-        let (table, _) = f.table_at_most(memory, TABLE_BYTES_AT_MOST).ok()?;
+        let (table, _) = f.table_at_most(memory, TABLE_BYTES_AT_MOST).ok()??;
         (table.answers_unwinders && f.belongs(&table)).then_some(table)
     });
     tables.collect()

@@ -97,10 +97,11 @@ impl Debug {
                 Ok(Some(value)) => value.udata_value().map_or(first, |n| first.wrapping_add(n)),
                 _ => first,
             };
-            let is_within = ranges.iter().any(|r| r.contains(&entry));
+            // It may lie in an empty range, just before what is left of the code.
+            let begin = ranges.iter().find(|r| entry < r.end);
             found.push(Inlined {
                 name: named.name.clone(),
-                entry: if is_within { entry } else { first },
+                entry: begin.map_or(first, |r| entry.max(r.start)),
                 depth: open.len() as u32,
                 ranges,
             });

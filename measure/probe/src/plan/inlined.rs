@@ -8,11 +8,11 @@ use crate::locate::pattern::Pattern;
 use crate::locate::{self, FrameRules, Function, Image, Inlined, basename};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionEntry, FunctionId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What became of the places where chosen functions were inlined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InlinedPlaces {
     pub timed: usize,
     /// Alone, or with the function that they are in.
@@ -21,6 +21,8 @@ pub struct InlinedPlaces {
     pub left_out: usize,
     /// Instructions of those that are timed.
     pub counts: Counts,
+    /// Functions of places most instructions of which lie apart: not all of their calls may be seen.
+    pub mostly_apart: BTreeSet<String>,
     /// Chosen, in code that belongs to no function.
     pub homeless: usize,
     /// A file had more than are looked at.
@@ -111,8 +113,12 @@ impl Plan {
         if is_new {
             self.inlined.refused += found.refused.len();
             self.inlined.timed += found.timed.len();
-            for (_, counts) in &found.timed {
+            for (n, counts) in &found.timed {
                 self.inlined.counts.add(*counts);
+                if counts.apart > counts.own {
+                    let name = name_of(&places[*n], function);
+                    self.inlined.mostly_apart.insert(name);
+                }
             }
         }
         for (n, why) in &found.refused {

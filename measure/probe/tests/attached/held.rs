@@ -4,7 +4,8 @@ use super::attaching::{attach, choose};
 use super::target::{Target, compile};
 use hopscope_probe::live::clear_leftovers;
 use hopscope_probe::live::remove::{self, Arena, Extent, Reaped};
-use hopscope_probe::live::table::PatchTable;
+use hopscope_probe::live::table::{Area, PatchTable};
+use hopscope_process::memory::TargetMemory;
 
 const RING_RECORDS_LOG2: u32 = 18;
 
@@ -42,6 +43,20 @@ fn a_thread_that_sleeps_in_a_copy_goes_on_in_it() {
     assert_eq!(target.exit_code(), Some(0));
 }
 
+/// What each probe has: cmp rcx, gs:[0].
+const OF_A_PROBE: [u8; 9] = [0x65, 0x48, 0x3b, 0x0c, 0x25, 0, 0, 0, 0];
+
+/// Probes that are not jumped over.
+fn armed(memory: &TargetMemory, table: &PatchTable) -> usize {
+    let of_one = |segment: &Area| {
+        let mut code = vec![0; segment.len as usize];
+        memory.read(segment.at, &mut code).unwrap();
+        let probes = code.windows(18).filter(|w| w[9..] == OF_A_PROBE);
+        probes.filter(|w| w[0] != 0xe9).count()
+    };
+    table.segments.iter().map(of_one).sum()
+}
+
 #[test]
 fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
     let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|counts| counts == "full");
@@ -57,7 +72,10 @@ fn a_thread_that_is_held_in_a_probe_finds_the_rest_of_it() {
         assert_eq!(target.line(), "held");
         let (memory, table) = (&installed.memory, &installed.table);
         remove::restore(pid, memory, table, remove::Origin::Ourselves).unwrap();
+        assert!(armed(memory, table) > 1);
         let reaped = remove::reap(pid, memory, table, Some(Arena::Mapped)).unwrap();
+        // A thread that runs from probe to probe would be in one each time that it is stopped.
+        assert!(reaped == Reaped::Unmapped || armed(memory, table) == 0);
         kept += usize::from(matches!(reaped, Reaped::Kept(_)));
         retired += usize::from(matches!(reaped, Reaped::Retired(_)));
         target.tell();

@@ -15,7 +15,7 @@ use hopscope_probe::plan::{InlinedPlaces, Plan};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub(super) struct Closing<'a> {
     #[serde(flatten)]
     end: AtEnd<'a>,
     functions: usize,
-    inlined: Option<InlinedPart>,
+    inlined: Option<InlinedPart<'a>>,
     refused: usize,
     left_out: usize,
     refused_by_reason: BTreeMap<&'a str, usize>,
@@ -83,19 +83,20 @@ pub(super) struct KeptPart<'a> {
 
 /// Of functions that are timed where they were inlined.
 #[derive(Serialize)]
-struct InlinedPart {
+struct InlinedPart<'a> {
     places: usize,
     refused: usize,
     places_left_out: usize,
     instructions: usize,
     instructions_of_others: usize,
     instructions_apart: usize,
+    mostly_apart: &'a BTreeSet<String>,
     places_in_no_function: usize,
     more: bool,
 }
 
-impl InlinedPart {
-    fn of(places: &InlinedPlaces) -> Option<InlinedPart> {
+impl<'a> InlinedPart<'a> {
+    fn of(places: &'a InlinedPlaces) -> Option<InlinedPart<'a>> {
         let counts = &places.counts;
         (*places != InlinedPlaces::default()).then_some(InlinedPart {
             places: places.timed,
@@ -104,6 +105,7 @@ impl InlinedPart {
             instructions: counts.own,
             instructions_of_others: counts.of_others,
             instructions_apart: counts.apart,
+            mostly_apart: &places.mostly_apart,
             places_in_no_function: places.homeless,
             more: places.more,
         })
@@ -121,6 +123,26 @@ impl InlinedPart {
             self.places_left_out,
             self.places_in_no_function,
             if self.more { "; a file has more" } else { "" }
+        )?;
+        if self.mostly_apart.is_empty() {
+            return Ok(());
+        }
+        let some: Vec<&str> = self
+            .mostly_apart
+            .iter()
+            .take(NAMES_AT_MOST)
+            .map(String::as_str)
+            .collect();
+        text_line!(
+            out,
+            "of {} functions most instructions lie apart, so that not all of their calls may be seen: {}{}",
+            self.mostly_apart.len(),
+            some.join(", "),
+            if self.mostly_apart.len() > NAMES_AT_MOST {
+                ", …"
+            } else {
+                ""
+            }
         )
     }
 }

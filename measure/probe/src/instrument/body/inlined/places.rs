@@ -117,29 +117,58 @@ impl Body<'_> {
         join(&mut place.runs);
     }
 
-    /// Keeps what is reached from its begin.
+    /// Keeps what is reached from its begin, as the debugging information has it, or from where most is reached if the begin
+    /// reaches less than half (one instruction of the begin was moved out of a loop).
     fn drop_islands(&self, entry: u64, place: &mut Place) {
         let first = self.insns.partition_point(|i| i.svma < entry);
-        let run_of = |at: usize| place.runs.iter().position(|r| r.contains(&at));
-        let mut keep: Vec<usize> = run_of(first).or(Some(0)).into_iter().collect();
-        let mut looked = 0;
-        while let Some(run) = keep.get(looked).and_then(|n| place.runs.get(*n)) {
-            looked += 1;
-            for at in run.clone() {
+        let begin = place.runs.iter().position(|r| r.contains(&first));
+        let Some(mut kept) = begin
+            .or(Some(0))
+            .filter(|n| *n < place.runs.len())
+            .map(|n| self.reached(n, place))
+        else {
+            return;
+        };
+        let size = |runs: &[bool]| {
+            let kept = place.runs.iter().zip(runs).filter(|(_, kept)| **kept);
+            kept.map(|(run, _)| run.len()).sum::<usize>()
+        };
+        if 2 * size(&kept) < total(&place.runs) {
+            // What one reaches does not reach more than that one.
+            let mut seen = kept.clone();
+            while let Some(next) = seen.iter().position(|seen| !seen) {
+                let reached = self.reached(next, place);
+                seen.iter_mut()
+                    .zip(&reached)
+                    .for_each(|(seen, is)| *seen |= is);
+                if size(&reached) > size(&kept) {
+                    kept = reached;
+                }
+            }
+        }
+        let mut kept = kept.into_iter();
+        place.runs.retain(|_| kept.next().unwrap_or(false));
+    }
+
+    /// Which runs of a place control comes to from one of them without leaving it.
+    fn reached(&self, from: usize, place: &Place) -> Vec<bool> {
+        let run_of = |at: usize| place.runs.partition_point(|r| r.end <= at);
+        let mut reached = vec![false; place.runs.len()];
+        reached[from] = true;
+        let mut open = vec![from];
+        while let Some(run) = open.pop() {
+            for at in place.runs[run].clone() {
                 for to in self.successors(at).flatten().chain(self.pad(at)) {
-                    if let Some(reached) = self.number(to).and_then(run_of)
-                        && !keep.contains(&reached)
-                    {
-                        keep.push(reached);
+                    let Some(at) = self.number(to) else { continue };
+                    let run = run_of(at);
+                    if place.runs.get(run).is_some_and(|r| r.contains(&at)) && !reached[run] {
+                        reached[run] = true;
+                        open.push(run);
                     }
                 }
             }
         }
-        let mut at = 0;
-        place.runs.retain(|_| {
-            at += 1;
-            keep.contains(&(at - 1))
-        });
+        reached
     }
 }
 

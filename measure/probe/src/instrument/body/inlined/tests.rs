@@ -100,6 +100,22 @@ fn what_lies_apart_is_not_its_own() {
     assert_eq!(found.crossings.edges.len(), 2, "{found:?}");
 }
 
+/// The first of its instructions, where it begins as the debugging information has it, leads to none of the others.
+#[test]
+fn it_begins_where_most_is_reached_from() {
+    let parts = [(0x1008, 0x100b), (0x1014, 0x1018)];
+    let found = found(CODE, &[inlined(&parts, 0)], &rules());
+    let counts = Counts {
+        own: 3,
+        of_others: 0,
+        apart: 1,
+    };
+    assert_eq!(found.timed, [(0, counts)]);
+    assert_eq!(kinds(&found, Some(0x1006), Some(0x1008)), []);
+    assert_eq!(kinds(&found, Some(0x100f), Some(0x1014)), [(0, Entry)]);
+    assert_eq!(kinds(&found, Some(0x1017), None), [(0, Exit)]);
+}
+
 /// Its branch goes past the call: both ways lead out, and what is reached by one of its own branches belongs to it.
 #[test]
 fn branches_lead_in_and_out() {
