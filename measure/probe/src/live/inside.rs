@@ -80,8 +80,9 @@ fn in_probe(memory: &TargetMemory, probes: &Probes, rip: u64, rsp: u64) -> bool 
     if probes.is_busy(rip) {
         return true;
     }
+    // A frame of what is measured has old ways back to probes in it, too.
     let mut above = [0u8; ROUTINE_BYTES];
-    probes.concerns(rip)
+    probes.is_called(rip)
         && (memory.read(rsp & !7, &mut above).is_err()
             || words(&above).iter().any(|w| probes.is_busy(*w)))
 }

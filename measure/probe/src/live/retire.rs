@@ -42,6 +42,8 @@ pub(super) struct Probes {
     segments: Vec<Area>,
     /// Sorted; a thread whose instruction pointer lies in one is in a probe.
     busy: Vec<Range<u64>>,
+    /// What probes call: of each segment at the beginning of what lies out of line.
+    routines: Vec<Range<u64>>,
     /// What disarming writes where: few long writes, for which alone the target is stopped.
     writes: Vec<(Rc<File>, u64, Vec<u8>)>,
     /// What leads loops out of the copies.
@@ -57,6 +59,7 @@ impl Probes {
         let mut probes = Probes {
             segments: table.segments.clone(),
             busy: Vec::new(),
+            routines: Vec::new(),
             writes: Vec::new(),
             ways_out: Vec::new(),
         };
@@ -67,13 +70,18 @@ impl Probes {
             file.read_exact_at(&mut code, offset)
                 .map_err(LiveError::io(pid, "reading the copies"))?;
             let mut sites = Vec::new();
+            let mut routines = code.len() as u64..code.len() as u64;
             for (at, cold, done) in probes_in(&code) {
+                let called = displaced(&code, cold + 1).unwrap_or(0);
+                routines = routines.start.min(called)..routines.end.min(cold);
                 let cold_end = cold + BEFORE_LAST_JUMP + JUMP_BYTES;
                 let hot = segment.at + at as u64 + 1..segment.at + done;
                 probes.busy.push(hot);
                 probes.busy.push(segment.at + cold..segment.at + cold_end);
                 sites.push((at, done as usize));
             }
+            let routines = segment.at + routines.start..segment.at + routines.end;
+            probes.routines.push(routines);
             for (at, done) in switch_reads(&code) {
                 let (from, to) = (segment.at + at as u64 + 1, segment.at + done as u64);
                 probes.busy.push(from..to);
@@ -109,6 +117,11 @@ impl Probes {
     pub(super) fn is_busy(&self, word: u64) -> bool {
         let after = self.busy.partition_point(|r| r.start <= word);
         after > 0 && self.busy[after - 1].contains(&word)
+    }
+
+    /// Whether `word` points into what probes call.
+    pub(super) fn is_called(&self, word: u64) -> bool {
+        self.routines.iter().any(|r| r.contains(&word))
     }
 
     /// Whether `word` points into the copies.
@@ -189,15 +202,17 @@ fn switch_reads(code: &[u8]) -> Vec<(usize, usize)> {
 
 /// Where the out-of-line part begins and where the probe is done, as offsets into `code`.
 fn ends(code: &[u8], at: u64) -> Option<(u64, u64)> {
-    let displaced = |at: u64| {
-        let bytes = code.get(at as usize..)?.first_chunk::<4>()?;
-        (at + 4).checked_add_signed(i32::from_le_bytes(*bytes) as i64)
-    };
-    let cold = displaced(at + START.len() as u64)?;
+    let cold = displaced(code, at + START.len() as u64)?;
     let last_jump = cold + BEFORE_LAST_JUMP;
     (code.get(last_jump as usize) == Some(&0xe9)).then_some(())?;
-    let done = displaced(last_jump + 1)?;
+    let done = displaced(code, last_jump + 1)?;
     (done > at && done < code.len() as u64).then_some((cold, done))
+}
+
+/// Where a displacement leads, as an offset into `code`.
+fn displaced(code: &[u8], at: u64) -> Option<u64> {
+    let bytes = code.get(at as usize..)?.first_chunk::<4>()?;
+    (at + 4).checked_add_signed(i32::from_le_bytes(*bytes) as i64)
 }
 
 /// What is still needed of a table when its copies stay: where they are.
@@ -445,6 +460,10 @@ mod tests {
         // Whoever was in a probe then is found there later, too, by a recorder that did not disarm them.
         let again = Probes::find(pid, Arena::Held(&memfd), &table).unwrap();
         assert!(!probes.busy.is_empty() && again.busy == probes.busy);
+        // What they call, which has one byte here, and nothing of what is measured.
+        let called = probes.routines.iter().map(|r| r.end - r.start);
+        assert_eq!(called.collect::<Vec<_>>(), [1]);
+        assert!(again.routines == probes.routines && !probes.is_called(segment.at));
         let mut disarmed = vec![0; code.len()];
         memfd.read_exact_at(&mut disarmed, 0).unwrap();
         for (at, done) in switch_reads(&code) {
