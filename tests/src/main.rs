@@ -23,6 +23,7 @@ mod early_end;
 mod execution;
 mod export;
 mod flight;
+mod forks;
 mod frozen;
 mod guards;
 mod hostile;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     execution::register(&mut suite);
     export::register(&mut suite);
     flight::register(&mut suite);
+    forks::register(&mut suite);
     frozen::register(&mut suite);
     guards::register(&mut suite);
     hostile::register(&mut suite);

@@ -58,6 +58,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "PCT", value_parser = parse_percent,
           conflicts_with_all = ["flight", "dry_stop", "empty_probes", "stamp_probes"])]
     budget: Option<f64>,
+    /// Also measure children that the targets fork from now on, as processes of their own
+    ///
+    /// They write into rings of their parent: raise --threads accordingly. A child that runs another program (exec) is measured until then.
+    #[arg(long, conflicts_with_all = ["budget", "check_cost", "flight", "dry_run"])]
+    follow_forks: bool,
     /// Create this file when all targets are being recorded
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -190,6 +195,7 @@ impl RecordArgs {
             calls: self.count,
             max_overhead_percent: self.max_overhead,
             budget_percent: self.budget,
+            follow_forks: self.follow_forks,
             symbols: self.symbols,
             check_cost: self.check_cost,
             root: self.root,

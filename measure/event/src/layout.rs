@@ -28,7 +28,9 @@ pub struct Context {
     /// Address of the [`PoolHeader`] in the target; 0 in a forked child.
     pub pool: u64,
     /// [`OFF`]: calls of this thread continue in the original bodies; written by the recorder.
-    pub switch: u64,
+    pub switch: u32,
+    /// Of a forked child, where children are measured: its id as it has it for itself. 0 in what was attached to.
+    pub forked: u32,
     /// Calls that did, by [`off_class`]; also those of threads that this one started and that have no
     /// context yet.
     pub calls_off: [u64; OFF_CLASSES],
@@ -80,7 +82,9 @@ pub struct RingHeader {
     /// fs base and thread id of the owner, written when the context is claimed; tid 0 = unknown.
     pub owner: u64,
     pub tid: u32,
-    pub pad1: [u8; 52],
+    /// As [`Context::forked`]; written with the owner.
+    pub forked: u32,
+    pub pad1: [u8; 48],
     /// Records the recorder is done with: a salvage starts here.
     pub consumed: u64,
     pub pad2: [u8; 56],
@@ -110,6 +114,7 @@ const _: () = {
     assert!(offset_of!(Context, ring) == 8);
     assert!(offset_of!(Context, pool) == 16);
     assert!(offset_of!(Context, switch) == 24);
+    assert!(offset_of!(Context, forked) == 28);
     assert!(offset_of!(Context, calls_off) == 32);
     assert!(offset_of!(PoolHeader, free_head) == 64);
     assert!(offset_of!(PoolHeader, free_tail) == 128);
@@ -119,6 +124,7 @@ const _: () = {
     assert!(offset_of!(RingHeader, cursor) == 0);
     assert!(offset_of!(RingHeader, owner) == 64);
     assert!(offset_of!(RingHeader, tid) == 72);
+    assert!(offset_of!(RingHeader, forked) == 76);
     assert!(offset_of!(RingHeader, consumed) == 128);
     assert!(size_of::<RingHeader>() <= RING_HEADER_BYTES);
     assert!(POOL_HEADER_BYTES.is_multiple_of(PAGE));

@@ -165,6 +165,12 @@ impl<'a> Ring<'a> {
             .load(Ordering::Acquire) as u32 as i32
     }
 
+    /// The forked child whose thread the owner is, by the id that it has for itself; 0 if it is of none.
+    pub fn forked(&self) -> i32 {
+        let word = self.header(offset_of!(RingHeader, tid));
+        (word.load(Ordering::Acquire) >> 32) as u32 as i32
+    }
+
     /// fs base (self pointer) of the owner; 0 when the ring has none.
     pub fn owner(&self) -> u64 {
         self.header(offset_of!(RingHeader, owner))

@@ -128,6 +128,7 @@ fn slow_path() {
         pool_at: 0x7f00_0010_0000,
         ring_records_log2: 16,
         tid_at_fs: Some(0x2d0),
+        follow_forks: false,
     };
     claim(&mut asm, &config, entry, true);
     compare("slow_path", &disassemble(&asm.link(0x1000).unwrap()));

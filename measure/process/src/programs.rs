@@ -37,6 +37,15 @@ pub fn comm(pid: i32) -> String {
     comm.trim_end().to_owned()
 }
 
+/// With its arguments; empty where it cannot be read.
+pub fn command_line(pid: i32) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments = bytes.split(|b| *b == 0).filter(|arg| !arg.is_empty());
+    arguments
+        .map(|arg| String::from_utf8_lossy(arg).into_owned())
+        .collect()
+}
+
 /// The file that a process runs.
 fn file_of(pid: i32) -> Option<PathBuf> {
     let holder = memory_holder(pid);

@@ -99,10 +99,18 @@ pub(crate) fn attach(
 }
 
 /// As the recorder takes them.
-pub(crate) fn watched(installed: Vec<(ProcessIx, Installed)>, plan: &Plan) -> Vec<Target> {
+pub(crate) fn watched(
+    installed: Vec<(ProcessIx, Installed)>,
+    plan: &Plan,
+    follow_forks: bool,
+) -> Vec<Target> {
     let target = |(ix, installed): (ProcessIx, Installed)| {
         let watch = plan.watch(installed.pid);
-        Target::new(installed, ix).watched(watch)
+        let target = Target::new(installed, ix).watched(watch);
+        match follow_forks {
+            true => target.with_children(),
+            false => target,
+        }
     };
     installed.into_iter().map(target).collect()
 }

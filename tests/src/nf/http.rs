@@ -10,7 +10,7 @@ use std::time::Duration;
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub(super) status: String,
     body: Vec<u8>,
 }

@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-pub(super) fn answers(port: u16) -> Result<Vec<Answer>> {
+pub(crate) fn answers(port: u16) -> Result<Vec<Answer>> {
     [
         ("/a.txt", false),
         ("/a.txt", true),

@@ -44,14 +44,16 @@ pub struct Switches {
     /// Thread that an event was opened for.
     opened: HashMap<u64, i32>,
     threads: HashSet<i32>,
+    forks: bool,
 }
 
 impl Switches {
-    /// Begins to record the switches of all threads that `pids` have and will have.
+    /// Begins to record the switches of all threads that `pids` have and will have, with `forks` also of children that they
+    /// fork.
     ///
     /// # Errors
     /// When any processor or thread would not be covered: half of the switches are worse than none.
-    pub fn of(pids: &[i32]) -> Result<Switches, SwitchesError> {
+    pub fn of(pids: &[i32], forks: bool) -> Result<Switches, SwitchesError> {
         fd_reserve::raise_limit();
         let online = fs::read_to_string("/sys/devices/system/cpu/online");
         let cpus = cpus(&online.map_err(SwitchesError::Processors)?);
@@ -60,6 +62,7 @@ impl Switches {
             _events: Vec::new(),
             opened: HashMap::new(),
             threads: HashSet::new(),
+            forks,
         };
         for pid in pids {
             switches.add_process(*pid, &cpus)?;
@@ -89,7 +92,7 @@ impl Switches {
 
     fn add(&mut self, pid: i32, tid: i32, cpu: i32, place: usize) -> Result<(), SwitchesError> {
         let refused = |source| SwitchesError::Open { pid, source };
-        let event = match open(tid, cpu) {
+        let event = match open(tid, cpu, self.forks) {
             Ok(event) => event,
             // The thread is gone.
             Err(e) if e.raw_os_error() == Some(nix::libc::ESRCH) => return Ok(()),
@@ -135,7 +138,10 @@ impl Switches {
     }
 }
 
-fn open(tid: i32, cpu: i32) -> io::Result<Event> {
+fn open(tid: i32, cpu: i32, forks: bool) -> io::Result<Event> {
+    if forks {
+        return Event::open(tid, cpu, 0);
+    }
     let first = Event::open(tid, cpu, INHERIT_THREAD);
     match &first {
         // Linux before 5.13. Switches of forked children come too, and are nobody's here.

@@ -500,6 +500,7 @@ mod tests {
             pool_at: HERE,
             ring_records_log2: 16,
             tid_at_fs: None,
+            follow_forks: false,
         };
         let selected: Vec<_> = selected.collect();
         let (segments, refused) = emit(&selected, &config, &slow, 1).unwrap();

@@ -1,8 +1,10 @@
 //! A target that was attached to is restored, whatever becomes of its recording.
 use super::error::LiveError;
+use super::found;
 use super::install::Installed;
 use super::remove::{self, Arena, Detached, Extent, Origin};
 use super::table::State;
+use hopscope_process::memory::TargetMemory;
 use hopscope_process::{AttachError, fd_reserve, stop_times};
 
 /// Attempts to put the entries back, each of some seconds, where a thread does not stop.
@@ -57,6 +59,34 @@ impl Installed {
         done.pause = done.pause.max(reaping.pause);
         done.frozen = reaping.frozen;
         Ok(())
+    }
+
+    /// What is left of it in children that it forked, for which it is taken away like from itself; all of it where it has
+    /// ended.
+    pub fn take_children_away(&self) -> Detached {
+        let _lent = fd_reserve::lend();
+        let (pid, table, arena) = (self.pid, &self.table, Arena::Held(&self.arena));
+        let mut done = Detached::default();
+        if !self.is_alive() {
+            remove::restore_children(pid, table, self.arena_inode, &mut done);
+            if let Err(e) = self.set_state(State::Restored) {
+                done.notes.push(e.to_string());
+            }
+        }
+        let found = found::everywhere().into_iter();
+        for child in found.filter(|f| f.inode == self.arena_inode && f.pid != pid) {
+            let Ok(memory) = TargetMemory::open(child.pid) else {
+                continue;
+            };
+            // Where its parent's copies were disarmed for good, its rings went, too.
+            if memory.read(table.pool.at, &mut [0u8]).is_ok() {
+                let notes = &mut done.notes;
+                let limited = Extent::Limited;
+                let reaping = remove::reap_noted(child.pid, &memory, table, arena, limited, notes);
+                done.frozen |= reaping.frozen;
+            }
+        }
+        done
     }
 
     /// Whether the measured program still runs (not exited, not replaced by exec).

@@ -50,6 +50,8 @@ pub struct InstallOptions {
     pub switchable: bool,
     /// Clocks are read when the instructions before them are done.
     pub ordered_stamps: bool,
+    /// Forked children are measured, too.
+    pub follow_forks: bool,
 }
 
 /// A target that is being measured.
@@ -193,6 +195,7 @@ fn attempt(
         pool_at: 0,
         ring_records_log2: options.ring_records_log2,
         tid_at_fs: Some(TID_OFFSETS[0]),
+        follow_forks: options.follow_forks,
     };
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let pid_inside = procfs::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;

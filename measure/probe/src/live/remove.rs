@@ -135,6 +135,8 @@ pub struct Detached {
     pub restored: u64,
     /// It is frozen: what is mapped is still to be taken away.
     pub frozen: bool,
+    /// Forked children that are still patched.
+    pub children_not_restored: Vec<i32>,
     /// What the user should know: copies kept, children cleaned, sites left alone.
     pub notes: Vec<String>,
 }
@@ -187,10 +189,18 @@ pub(super) fn restore_children(pid: i32, table: &PatchTable, inode: u64, detache
                 "process {}: a forked child, restored too",
                 child.pid
             )),
-            Err(e) => detached.notes.push(format!(
-                "process {}, a forked child, is not restored: {e}",
-                child.pid
-            )),
+            // It may have ended.
+            Err(_)
+                if !found::in_process(child.pid)
+                    .iter()
+                    .any(|f| f.inode == inode) => {}
+            Err(e) => {
+                detached.children_not_restored.push(child.pid);
+                detached.notes.push(format!(
+                    "process {}, a forked child, is not restored: {e}",
+                    child.pid
+                ));
+            }
         }
     }
 }

@@ -68,7 +68,7 @@ struct Reading {
 
 /// Switches all threads of a target that have a ring.
 pub(super) fn switch(target: &Target, on: bool) {
-    let word = if on { 0 } else { u64::from(OFF) };
+    let word = if on { 0 } else { OFF };
     for (context, _) in target.contexts() {
         let at = target.context_at(context) + offset_of!(Context, switch) as u64;
         // A target that is gone has no calls either.

@@ -6,7 +6,7 @@
 use super::overhead::Overhead;
 use super::sink::Sink;
 use super::tally::{Called, Tally};
-use super::{Target, ThreadNumbers};
+use super::{Numbers, Target};
 use crate::counters::read_tsc;
 use crate::live::LiveError;
 use hopscope_event::ring::Visit;
@@ -86,7 +86,7 @@ pub fn first_pass(
 ) -> Result<FirstPass, BudgetError> {
     let began = Instant::now();
     let mut left_out = Vec::new();
-    let (mut numbers, mut buffer) = (ThreadNumbers::default(), Vec::new());
+    let (mut numbers, mut buffer) = (Numbers::default(), Vec::new());
     // Of what came during the attach nobody knows how long it took.
     for target in targets.iter_mut() {
         target.drain(Visit::Live, &mut numbers, &mut buffer, &mut Nowhere)?;
@@ -156,8 +156,12 @@ impl Keeper {
     fn with_window(budget: Budget, targets: &[Target], window: Duration) -> Keeper {
         let primed = |target: &Target| {
             let mut overhead = Overhead::default();
-            let tids = target.installed.threads.iter().map(|(tid, _)| *tid);
-            overhead.prime(target.installed.pid, tids);
+            let tids = target
+                .installed
+                .threads
+                .iter()
+                .map(|(tid, _)| (target.installed.pid, *tid));
+            overhead.prime(tids);
             overhead
         };
         Keeper {
@@ -256,7 +260,7 @@ impl Seen {
         span: Duration,
     ) -> Seen {
         let span_ns = span.as_nanos() as u64;
-        let told = overhead.ran_ns(target.installed.pid, target.tids(), span_ns);
+        let told = overhead.ran_ns(target.tids(), span_ns);
         let at_most = span_ns * target.tids().count() as u64;
         let records = called.iter().map(|(_, called)| called.records).sum();
         Seen {

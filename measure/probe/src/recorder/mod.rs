@@ -2,6 +2,7 @@
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod alternate;
 pub mod budget;
+mod children;
 pub mod flight;
 mod looking;
 pub mod off_cpu;
@@ -16,7 +17,7 @@ pub mod thin;
 pub mod trigger;
 
 pub use sink::Sink;
-pub use target::{RingCounts, Target, ThreadNumbers};
+pub use target::{Numbers, RingCounts, Target};
 
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
@@ -115,7 +116,7 @@ pub struct Recorder<'a, S: Sink> {
     pub limits: Limits,
     pub frequency: TscFrequency,
     pub cost: Option<ProbeCost>,
-    pub numbers: ThreadNumbers,
+    pub numbers: Numbers,
     /// `None`: context switches are not recorded.
     pub off_cpu: Option<OffCpuRecorder>,
     /// Leave functions out whose probes take more; the targets are tallied.
@@ -225,8 +226,14 @@ impl<S: Sink> Recorder<'_, S> {
                 });
                 let stops = stop_times::take_all();
                 match done {
-                    Ok(Detached { notes, frozen, .. }) => {
+                    Ok(Detached {
+                        notes,
+                        frozen,
+                        children_not_restored,
+                        ..
+                    }) => {
                         outcome.not_unmapped.extend(frozen.then_some(pid));
+                        outcome.not_restored.extend(children_not_restored);
                         let own = stops.iter().find(|(stopped, _)| *stopped == pid);
                         let longest = own.map_or(Duration::ZERO, |(_, stops)| stops.longest());
                         outcome.detach_pauses.push(longest);
@@ -242,6 +249,17 @@ impl<S: Sink> Recorder<'_, S> {
                 }
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);
+            }
+            if target.has_children() {
+                let left = target.installed.take_children_away();
+                outcome
+                    .not_unmapped
+                    .extend(left.frozen.then_some(target.installed.pid));
+                outcome.not_restored.extend(left.children_not_restored);
+                let stops = stop_times::take_all();
+                let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
+                outcome.detach_stops.extend(totals);
+                outcome.notes.extend(left.notes);
             }
             outcome.notes.extend(target.not_looked_at());
             let last = match (last, alternation) {
@@ -261,6 +279,8 @@ impl<S: Sink> Recorder<'_, S> {
             {
                 ended = Ended::WriteFailed(e.to_string());
             }
+            // Some were first seen just now.
+            outcome.notes.extend(target.note_children());
             outcome.counts.recorded += target.counts.recorded;
             outcome.counts.lost += target.counts.lost;
             outcome.counts.torn += target.counts.torn;
@@ -400,7 +420,7 @@ impl<S: Sink> Recorder<'_, S> {
                     target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
                     target.give_back_breakpoints();
                 }
-                if !self.targets.iter().any(Target::is_alive) {
+                if !self.targets.iter().any(Target::is_measured) {
                     return Ok(
                         match self.targets.iter().any(Target::runs_another_program) {
                             true => Ended::TargetsReplaced,
@@ -453,8 +473,7 @@ impl<S: Sink> Recorder<'_, S> {
             let total = target.counts.recorded + target.counts.lost;
             let (overhead, before) = seconds.target(i);
             let since = total - std::mem::replace(before, total);
-            let pid = target.installed.pid;
-            let ran_ns = overhead.ran_ns(pid, target.tids(), 0);
+            let ran_ns = overhead.ran_ns(target.tids(), 0);
             let percent = overhead::percent(ran_ns, since, pair, self.frequency);
             slowdown = slowdown.into_iter().chain(percent).reduce(f64::max);
             written += since;
@@ -491,8 +510,9 @@ impl Seconds {
     /// CPU times from here on count, also those of threads that have no record yet.
     fn prime(&mut self, targets: &[Target]) {
         for (i, target) in targets.iter().enumerate() {
-            let tids = target.installed.threads.iter().map(|(tid, _)| *tid);
-            self.target(i).0.prime(target.installed.pid, tids);
+            let pid = target.installed.pid;
+            let tids = target.installed.threads.iter().map(|(tid, _)| (pid, *tid));
+            self.target(i).0.prime(tids);
         }
     }
 

@@ -19,16 +19,16 @@ fn cpu_ns(pid: i32, tid: i32) -> Option<u64> {
 }
 
 impl Overhead {
-    /// Takes the first reading of each thread.
-    pub fn prime(&mut self, pid: i32, tids: impl Iterator<Item = i32>) {
+    /// Takes the first reading of each thread: process and id.
+    pub fn prime(&mut self, tids: impl Iterator<Item = (i32, i32)>) {
         self.cpu_ns
-            .extend(tids.filter_map(|tid| Some((tid, cpu_ns(pid, tid)?))));
+            .extend(tids.filter_map(|(pid, tid)| Some((tid, cpu_ns(pid, tid)?))));
     }
 
     /// CPU time of these threads since the last call; `new_ns`: what is taken for that of one that is not known yet.
-    pub fn ran_ns(&mut self, pid: i32, tids: impl Iterator<Item = i32>, new_ns: u64) -> u64 {
+    pub fn ran_ns(&mut self, tids: impl Iterator<Item = (i32, i32)>, new_ns: u64) -> u64 {
         let mut ran = 0;
-        for tid in tids {
+        for (pid, tid) in tids {
             let Some(now) = cpu_ns(pid, tid) else {
                 continue;
             };

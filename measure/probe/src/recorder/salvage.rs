@@ -1,5 +1,5 @@
 //! Saving what a killed recorder left in the rings of its target.
-use super::target::{Drain, RingCounts, ThreadNumbers, thread_entry};
+use super::target::{Drain, Numbers, RingCounts, thread_entry};
 use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
@@ -26,7 +26,7 @@ pub fn salvage<W: Write>(
     })?;
     writer.captures(&table.captures)?;
     let mut counts = RingCounts::default();
-    let mut numbers = ThreadNumbers::default();
+    let mut numbers = Numbers::default();
     let mut threads = 0;
     let mut unreadable = 0;
     for context in 0..table.pool_contexts as usize {

@@ -1,12 +1,20 @@
 //! Where records go: a trace file, or a live view.
 use hopscope_event::{
-    BudgetEntry, ClockSync, LeftOutEntry, OffCpuEntry, ThinEntry, ThreadEntry, Tsc,
+    BudgetEntry, ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
 };
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
 
 /// What the recorder drains into. An error ends the recording; the targets are restored then.
 pub trait Sink {
+    /// A process that came while recording; its threads follow. Whoever shows calls only has no use for it.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn process(&mut self, _: &ProcessEntry) -> Result<(), TraceError> {
+        Ok(())
+    }
+
     /// # Errors
     /// As all here: when the sink can take no more.
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError>;
@@ -80,6 +88,10 @@ pub trait Sink {
 }
 
 impl<W: Write> Sink for TraceWriter<W> {
+    fn process(&mut self, entry: &ProcessEntry) -> Result<(), TraceError> {
+        TraceWriter::process(self, entry)
+    }
+
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
         TraceWriter::thread(self, entry)
     }

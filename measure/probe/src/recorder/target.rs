@@ -1,4 +1,5 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+use super::children::Children;
 use super::looking::Looking;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
@@ -50,6 +51,8 @@ pub struct Target {
     /// When the process began, in clock ticks after boot: a number alone may be another's by now.
     started: Option<u64>,
     modules: Option<Looking>,
+    /// `None`: what it forks is not measured.
+    children: Option<Children>,
     /// Where functions may be left out for what they take.
     pub(super) tally: Option<Tally>,
     /// Functions that were left out, and those that never are.
@@ -77,14 +80,30 @@ struct RingState {
 /// Every so many visits, 50 ms apart, thread ids are checked for a later thread of the same id.
 const ROUNDS_BETWEEN_START_TIMES: u32 = 20;
 
-/// Numbers threads across all targets.
+/// Numbers threads across all targets, and processes that come while recording.
 #[derive(Debug, Default)]
-pub struct ThreadNumbers(u32);
+pub struct Numbers {
+    threads: u32,
+    processes: u32,
+}
 
-impl ThreadNumbers {
+impl Numbers {
+    /// Processes that have a number already.
+    pub fn after(processes: usize) -> Numbers {
+        Numbers {
+            threads: 0,
+            processes: processes as u32,
+        }
+    }
+
     pub(super) fn next(&mut self) -> ThreadIx {
-        self.0 += 1;
-        ThreadIx(self.0 - 1)
+        self.threads += 1;
+        ThreadIx(self.threads - 1)
+    }
+
+    pub(super) fn process(&mut self) -> ProcessIx {
+        self.processes += 1;
+        ProcessIx(self.processes - 1)
     }
 }
 
@@ -111,6 +130,7 @@ impl Target {
             rounds: 0,
             started,
             modules: None,
+            children: None,
             tally: None,
             gone: HashSet::new(),
             never_left_out: HashSet::new(),
@@ -123,6 +143,15 @@ impl Target {
         let pid = self.installed.pid;
         Target {
             modules: watch.map(|watch| Looking::new(pid, watch)),
+            ..self
+        }
+    }
+
+    /// What it forks from now on is measured, too; its probes were made for that.
+    pub fn with_children(self) -> Target {
+        let installed = &self.installed;
+        Target {
+            children: Some(Children::of(&installed.table, installed.arena_inode)),
             ..self
         }
     }
@@ -200,7 +229,7 @@ impl Target {
     pub fn drain<S: Sink>(
         &mut self,
         visit: Visit,
-        numbers: &mut ThreadNumbers,
+        numbers: &mut Numbers,
         buffer: &mut Vec<Record>,
         writer: &mut S,
     ) -> Result<u64, TraceError> {
@@ -248,7 +277,7 @@ impl Target {
         &mut self,
         context: usize,
         visit: Visit,
-        numbers: &mut ThreadNumbers,
+        numbers: &mut Numbers,
         buffer: &mut Vec<Record>,
         writer: &mut S,
     ) -> Result<u64, TraceError> {
@@ -261,16 +290,24 @@ impl Target {
             return Ok(0);
         }
         let damaged_before = self.counts.damaged;
-        let (process, pid) = (self.process, self.installed.pid);
+        let (process, parent) = (self.process, self.installed.pid);
         let threads = &mut self.threads;
         let name_at_attach = &state.name_at_attach;
         let owner = &mut state.owner;
+        let children = &mut self.children;
         let mut name = |writer: &mut S| {
             let ix = numbers.next();
             *threads += 1;
             let tid = ring.tid();
-            let entry = match *owner.get_or_insert_with(|| Owner::claimed(pid, tid)) {
-                Owner::Thread { tid, .. } => {
+            let owner = *owner.get_or_insert_with(|| owner_of(&ring, parent, children.as_ref()));
+            let entry = match owner {
+                Owner::Thread { pid, tid, .. } => {
+                    let process = match children {
+                        Some(children) if pid != parent => {
+                            children.process(pid, numbers, writer)?
+                        }
+                        _ => process,
+                    };
                     let mut entry = thread_entry(ix, process, pid, tid);
                     if entry.comm.is_empty() {
                         entry.comm.clone_from(name_at_attach);
@@ -305,18 +342,20 @@ impl Target {
     /// Gives the rings of threads that are gone to new ones, whether or not they ever called.
     pub fn recycle<S: Sink>(
         &mut self,
-        numbers: &mut ThreadNumbers,
+        numbers: &mut Numbers,
         buffer: &mut Vec<Record>,
         writer: &mut S,
     ) -> Result<(), TraceError> {
-        let pid = self.installed.pid;
+        let parent = self.installed.pid;
         // Before the owners are looked up: who has a ring now was there before.
         self.learn_claims();
         self.rounds = self.rounds.wrapping_add(1);
         let start_times = self.rounds.is_multiple_of(ROUNDS_BETWEEN_START_TIMES);
-        let Some(tasks) = Tasks::of(pid, start_times) else {
-            return Ok(()); // it is going away
-        };
+        let mut tasks = Tasks::new(start_times);
+        let is_going = tasks.of(parent).is_none();
+        if is_going && self.children.is_none() {
+            return Ok(());
+        }
         for context in 0..self.rings.len() {
             let Some(ring) = self.installed.pool().ring(context) else {
                 continue;
@@ -327,9 +366,19 @@ impl Target {
             }
             // Claimed and not filled in yet, or by a libc that does not show it: 0.
             if state.owner.is_none() && ring.tid() != 0 {
-                state.owner = Some(Owner::claimed(pid, ring.tid()));
+                state.owner = Some(owner_of(&ring, parent, self.children.as_ref()));
             }
-            if !state.owner.is_some_and(|owner| owner.is_gone(&tasks)) {
+            let Some(owner) = state.owner else { continue };
+            let child = owner.pid().filter(|pid| *pid != parent);
+            let has_replaced = |child: i32| {
+                let children = self.children.as_ref();
+                state.thread.is_some() && children.is_some_and(|c| c.memory(child).is_none())
+            };
+            let is_gone = match child {
+                Some(child) => owner.is_gone(&mut tasks) || has_replaced(child),
+                None => !is_going && owner.is_gone(&mut tasks),
+            };
+            if !is_gone {
                 continue;
             }
             self.drain_ring(context, Visit::Final, numbers, buffer, writer)?;
@@ -341,8 +390,14 @@ impl Target {
             }
             // The context first: nobody may take it for its own any more.
             let at = self.context_at(context);
-            if self.installed.memory.write(at, &[0; 8]).is_err() {
-                continue; // the target is going away
+            let children = self.children.as_ref();
+            let memory = match child {
+                Some(child) => children.and_then(|children| children.memory(child)),
+                None => Some(&self.installed.memory),
+            };
+            // A child that is gone, or runs another program, has none; its parent is going away.
+            if memory.is_some_and(|memory| memory.write(at, &[0; 8]).is_err()) && child.is_none() {
+                continue;
             }
             let pool = self.installed.pool();
             if let Some(ring) = pool.ring(context) {
@@ -409,7 +464,8 @@ impl Target {
             .enumerate()
             .filter(|(_, ring)| ring.in_use);
         rings.filter_map(|(n, ring)| match ring.owner? {
-            Owner::Thread { tid, .. } => Some((n, tid)),
+            Owner::Thread { pid, tid, .. } if pid == self.installed.pid => Some((n, tid)),
+            Owner::Thread { .. } => None,
             Owner::Gone | Owner::Unknown => None,
         })
     }
@@ -426,6 +482,20 @@ impl Target {
     /// Whether the measured program still runs (not exited, not replaced by exec).
     pub fn is_alive(&self) -> bool {
         self.installed.is_alive()
+    }
+
+    /// It, or what it forked and is measured with it.
+    pub fn is_measured(&self) -> bool {
+        self.is_alive() || self.children.as_ref().is_some_and(Children::any_is_alive)
+    }
+
+    /// Whether what it forks is measured, too.
+    pub(super) fn has_children(&self) -> bool {
+        self.children.is_some()
+    }
+
+    pub(super) fn note_children(&self) -> Option<String> {
+        self.children.as_ref()?.note()
     }
 
     /// The process is there, but not what was measured in it: exec.
@@ -458,9 +528,13 @@ impl Target {
         })
     }
 
-    /// Thread ids with rings now.
-    pub fn tids(&self) -> impl Iterator<Item = i32> {
-        self.named().map(|(tid, _)| tid)
+    /// Threads that have records, with their processes.
+    pub fn tids(&self) -> impl Iterator<Item = (i32, i32)> {
+        let with_records = self.rings.iter().filter(|ring| ring.thread.is_some());
+        with_records.filter_map(|ring| match ring.owner? {
+            Owner::Thread { pid, tid, .. } => Some((pid, tid)),
+            Owner::Gone | Owner::Unknown => None,
+        })
     }
 
     /// Threads that have records, with their numbers.
@@ -469,6 +543,13 @@ impl Target {
             Owner::Thread { tid, .. } => Some((tid, ring.thread?)),
             Owner::Gone | Owner::Unknown => None,
         })
+    }
+}
+
+fn owner_of(ring: &Ring, pid: i32, children: Option<&Children>) -> Owner {
+    match children {
+        Some(children) => children.owner(ring.tid(), ring.forked()),
+        None => Owner::claimed(pid, ring.tid()),
     }
 }
 

@@ -2,8 +2,8 @@
 //! The probes run as before; their cost is the same.
 use super::Sink;
 use hopscope_event::{
-    ClockSync, FunctionId, LeftOutEntry, OffCpuEntry, Record, RecordKind, ThinEntry, ThreadEntry,
-    ThreadIx, Tsc,
+    ClockSync, FunctionId, LeftOutEntry, OffCpuEntry, ProcessEntry, Record, RecordKind, ThinEntry,
+    ThreadEntry, ThreadIx, Tsc,
 };
 use hopscope_trace::{RecordBatch, Switches, TraceError};
 use std::collections::HashMap;
@@ -150,6 +150,10 @@ impl Thread {
 }
 
 impl<S: Sink> Sink for Thin<'_, S> {
+    fn process(&mut self, entry: &ProcessEntry) -> Result<(), TraceError> {
+        self.sink.process(entry)
+    }
+
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
         self.sink.thread(entry)
     }

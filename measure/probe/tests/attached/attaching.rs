@@ -35,6 +35,7 @@ pub fn attach(
         stores: Stores::Records,
         switchable: false,
         ordered_stamps: false,
+        follow_forks: false,
     };
     attach_with(target, plan, items, &options)
 }

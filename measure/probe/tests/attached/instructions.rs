@@ -25,6 +25,7 @@ const RECORD: InstallOptions = InstallOptions {
     stores: Stores::Records,
     switchable: false,
     ordered_stamps: false,
+    follow_forks: false,
 };
 
 /// A thread that executes one instruction at a time.
@@ -95,7 +96,7 @@ fn counted_with(argument: &str, options: Option<InstallOptions>, on: bool) -> Co
         assert_eq!(installed.not_switched, 0);
         let context = u64::from(installed.threads[0].1) * size_of::<Context>() as u64;
         let at = installed.table.contexts.at + context + offset_of!(Context, switch) as u64;
-        let word = u64::from(OFF).to_le_bytes();
+        let word = OFF.to_le_bytes();
         installed.memory.write(at, &word).unwrap();
     }
     target.tell();

@@ -5,7 +5,7 @@ use super::target::{Target, compile};
 use hopscope_event::ProcessIx;
 use hopscope_event::ring::Visit;
 use hopscope_probe::live::remove;
-use hopscope_probe::recorder::{self, ThreadNumbers};
+use hopscope_probe::recorder::{self, Numbers};
 use hopscope_trace::TraceWriter;
 
 fn rings_come_back(mut target: Target) {
@@ -15,7 +15,7 @@ fn rings_come_back(mut target: Target) {
     let meta = installed.table.meta.clone();
     let mut recorded = recorder::Target::new(installed, ProcessIx(0));
     let mut sink = TraceWriter::new(Vec::new(), &meta).unwrap();
-    let (mut numbers, mut buffer) = (ThreadNumbers::default(), Vec::new());
+    let (mut numbers, mut buffer) = (Numbers::default(), Vec::new());
     for _ in 0..4 {
         target.tell();
         assert_eq!(target.line(), "gone");

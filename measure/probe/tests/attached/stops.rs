@@ -17,6 +17,7 @@ fn stops_of(threads: usize) -> (i32, StopTimes, StopTimes) {
         stores: Stores::Records,
         switchable: false,
         ordered_stamps: false,
+        follow_forks: false,
     };
     let installed = attach_with(&target, &plan, &items, &options).unwrap();
     // One ring less than threads: the last has none.

@@ -139,6 +139,7 @@ impl Program {
             pool_at: BIAS,
             ring_records_log2: 16,
             tid_at_fs: Some(0x2d0),
+            follow_forks: false,
         };
         let (mut segments, refused) = build::emit(&selected, config, &slow, 1).unwrap();
         // Whose frame address is in a register that probes change.

@@ -235,7 +235,7 @@ fn switched_off(installed: &Installed, loops: &mut Loops, bare: &[[i64; 3]]) -> 
         let context = u64::from(*context) * size_of::<layout::Context>() as u64;
         let at = installed.table.contexts.at + context;
         let at = at + offset_of!(layout::Context, switch) as u64;
-        let off = u64::from(OFF).to_le_bytes();
+        let off = OFF.to_le_bytes();
         installed.memory.write(at, &off)?;
     }
     let mut added = |which: usize| -> Result<[u64; 3]> {

@@ -3,7 +3,6 @@ use super::AttachRequest;
 use crate::error::{Result, refuse};
 use hopscope_event::{ProcessEntry, ProcessIx};
 use hopscope_process::programs;
-use std::fs;
 
 /// Process ids in the order given, then those found by name, each once.
 pub(crate) fn pids(request: &AttachRequest) -> Result<Vec<i32>> {
@@ -25,16 +24,10 @@ pub(crate) fn pids(request: &AttachRequest) -> Result<Vec<i32>> {
 }
 
 pub(crate) fn entry(ix: ProcessIx, pid: i32) -> ProcessEntry {
-    let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let command_line = command_line
-        .split(|b| *b == 0)
-        .filter(|arg| !arg.is_empty())
-        .map(|arg| String::from_utf8_lossy(arg).into_owned())
-        .collect();
     ProcessEntry {
         ix,
         pid,
         comm: programs::comm(pid),
-        command_line,
+        command_line: programs::command_line(pid),
     }
 }

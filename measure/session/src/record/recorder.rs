@@ -4,7 +4,7 @@ use hopscope_event::RecordingMeta;
 use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::recorder::budget::Budget;
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
-use hopscope_probe::recorder::{Limits, Recorder, RecorderResult, Sink, Target, ThreadNumbers};
+use hopscope_probe::recorder::{Limits, Numbers, Recorder, RecorderResult, Sink, Target};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Parts<'a> {
     pub request: &'a RecordRequest,
     pub targets: Vec<Target>,
+    /// That have a number.
+    pub processes: usize,
     pub meta: &'a RecordingMeta,
     pub switches: Option<Switches>,
     pub budget: Option<Budget>,
@@ -33,7 +35,7 @@ impl Parts<'_> {
             cost: self.meta.probe_cost,
             budget: self.budget,
             alternation: check_cost::alternation(self.request.check_cost),
-            numbers: ThreadNumbers::default(),
+            numbers: Numbers::after(self.processes),
             off_cpu: self.switches.map(|s| OffCpuRecorder::new(s, frequency)),
             clock: &clock_sync,
         };
@@ -50,7 +52,7 @@ pub(super) fn open_switches(request: &RecordRequest, pids: &[i32]) -> Result<Swi
     if request.no_off_cpu {
         return Err("disabled by --no-off-cpu".into());
     }
-    Switches::of(pids).map_err(|e| {
+    Switches::of(pids, request.follow_forks).map_err(|e| {
         crate::status::say!("off-CPU time is not recorded: {e}");
         e.to_string()
     })

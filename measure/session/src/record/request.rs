@@ -17,6 +17,8 @@ pub struct RecordRequest {
     pub max_overhead_percent: f64,
     /// Functions are left out whose probes take more than this of the targets' time, together.
     pub budget_percent: Option<f64>,
+    /// Children that targets fork are measured, too.
+    pub follow_forks: bool,
     /// Where names and unwind tables of the copies go.
     pub symbols: Option<PathBuf>,
     /// How long the probe cost is measured in the targets, afterwards.

@@ -102,6 +102,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         stores: request.stores,
         switchable: request.check_cost.is_some(),
         ordered_stamps: request.attach.ordered_stamps,
+        follow_forks: request.follow_forks,
     };
     // Before anything else takes them.
     fd_reserve::reserve(wanted.len()).with_context(|| {
@@ -140,7 +141,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         }
     }
     report_failures(&mut failures, installed.is_empty())?;
-    let mut targets = watched(installed, &plan);
+    let mut targets = watched(installed, &plan, request.follow_forks);
     let chosen = request
         .budget_percent
         .map(|percent| {
@@ -179,6 +180,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let parts = Parts {
         request,
         targets,
+        processes: running.len(),
         budget: chosen.as_ref().map(|chosen| chosen.budget),
         meta: &meta,
         switches: switches.ok(),

@@ -8,7 +8,9 @@ use crate::status::text_line;
 use hopscope_analyze::slice::Connections;
 use hopscope_event::clock::read::clock_sync;
 use hopscope_event::slice::{Counter, SliceCalibration, SliceEntry, SliceSummary, Sliced};
-use hopscope_event::{ClockSync, LeftOutEntry, OffCpuEntry, ThinEntry, ThreadEntry, Tsc};
+use hopscope_event::{
+    ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
+};
 use hopscope_probe::recorder::Sink;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
@@ -223,6 +225,10 @@ pub(super) struct WithSlices<'a, W: Write> {
 }
 
 impl<W: Write> Sink for WithSlices<'_, W> {
+    fn process(&mut self, entry: &ProcessEntry) -> std::result::Result<(), TraceError> {
+        self.writer.process(entry)
+    }
+
     fn thread(&mut self, entry: &ThreadEntry) -> std::result::Result<(), TraceError> {
         self.writer.thread(entry)
     }

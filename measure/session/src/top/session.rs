@@ -19,7 +19,7 @@ use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_
 use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
-use hopscope_probe::recorder::{Ended, Limits, Recorder, RecorderResult, Target, ThreadNumbers};
+use hopscope_probe::recorder::{Ended, Limits, Numbers, Recorder, RecorderResult, Target};
 use hopscope_report::{Scale, TimeUnit, printable};
 use std::cell::RefCell;
 use std::io::Write;
@@ -51,7 +51,7 @@ pub fn run(request: &TopRequest) -> Result<bool> {
     let (sender, receiver) = sync_channel(4);
     let output = output(shown, receiver, &stop);
     let intervals = Intervals::new(request.interval, live.clone(), sender);
-    let targets = watched(installed, &plan);
+    let targets = watched(installed, &plan, false);
     let outcome = look(request, targets, &meta, live, &stop, &intervals);
     let missed = intervals.finish(outcome.calls_unmeasured);
     end(&outcome, missed, output)
@@ -86,6 +86,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         stores: Stores::Records,
         switchable: false,
         ordered_stamps: asked.ordered_stamps,
+        follow_forks: false,
     };
     let (meta, _) = with_calibration(asked, &options);
     let mut installed = Vec::new();
@@ -168,7 +169,7 @@ fn look(
         cost: meta.probe_cost,
         budget: None,
         alternation: None,
-        numbers: ThreadNumbers::default(),
+        numbers: Numbers::default(),
         off_cpu: None,
         clock: &clock_sync,
     };

@@ -20,6 +20,8 @@ pub struct SlowConfig {
     pub ring_records_log2: u32,
     /// Offset of the kernel thread id from the fs base, where it is known for this libc.
     pub tid_at_fs: Option<u32>,
+    /// Forked children claim rings too.
+    pub follow_forks: bool,
 }
 
 /// The routine's two forms: a call without a ring is counted once, at its entry.
@@ -112,7 +114,15 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
     asm.bytes(z, &[0x65, 0x48, 0x8b, 0x1c, 0x25]);
     asm.bytes(z, &(offset_of!(Context, pool) as u32).to_le_bytes());
     asm.bytes(z, &[0x48, 0x85, 0xdb]);
-    asm.rel32(z, &[0x0f, 0x84], none, &[]);
+    if config.follow_forks {
+        let known = asm.label();
+        asm.rel32(z, &[0x0f, 0x85], known, &[]); // jnz
+        asm.bytes(z, &[0x48, 0xbb]); // mov rbx, imm64: it lies where its parent has it
+        asm.bytes(z, &config.pool_at.to_le_bytes());
+        asm.bind(z, known);
+    } else {
+        asm.rel32(z, &[0x0f, 0x84], none, &[]);
+    }
 
     asm.bind(z, again);
     // mov rax, [rbx + free_head]; cmp rax, [rbx + free_tail]; jae no_free
@@ -162,6 +172,9 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
     );
     asm.bytes(z, &[0x48, 0x8d, 0x8c, 0x0b]);
     asm.bytes(z, &(POOL_HEADER_BYTES as u32).to_le_bytes());
+    if config.follow_forks {
+        forked(asm, config);
+    }
     match config.tid_at_fs {
         Some(offset) => {
             // mov eax, fs:[offset]; mov [rcx + tid], eax
@@ -202,6 +215,35 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
     asm.bytes(z, &config.pool_at.to_le_bytes());
     lock_inc_rbx(asm, offset_of!(PoolHeader, calls_foreign));
     asm.rel32(z, &[0xe9], none, &[]);
+}
+
+/// Of which forked child the thread is, into its ring (rcx) and its context (rdx), while gs leads to its creator's: the
+/// first of a child finds that one wiped, and is what the child is called by. An id that libc does not show is -1.
+fn forked(asm: &mut Asm, config: &SlowConfig) {
+    let z = Zone::Cold;
+    let known = asm.label();
+    let in_context = offset_of!(Context, forked);
+    // mov eax, gs:[forked]
+    asm.bytes(z, &[0x65, 0x8b, 0x04, 0x25]);
+    asm.bytes(z, &(in_context as u32).to_le_bytes());
+    // cmp qword gs:[pool], 0; jne known
+    asm.bytes(z, &[0x65, 0x48, 0x83, 0x3c, 0x25]);
+    asm.bytes(z, &(offset_of!(Context, pool) as u32).to_le_bytes());
+    asm.bytes(z, &[0]);
+    asm.rel32(z, &[0x0f, 0x85], known, &[]);
+    match config.tid_at_fs {
+        Some(offset) => {
+            asm.bytes(z, &[0x64, 0x8b, 0x04, 0x25]); // mov eax, fs:[offset]
+            asm.bytes(z, &offset.to_le_bytes());
+        }
+        // or eax, -1; as long
+        None => asm.bytes(z, &[0x83, 0xc8, 0xff, 0x90, 0x90, 0x90, 0x90, 0x90]),
+    }
+    asm.bind(z, known);
+    // mov [rcx + forked], eax; mov [rdx + forked], eax
+    asm.bytes(z, &[0x89, 0x81]);
+    asm.bytes(z, &(offset_of!(RingHeader, forked) as u32).to_le_bytes());
+    asm.bytes(z, &[0x89, 0x42, in_context as u8]);
 }
 
 fn lock_inc_rbx(asm: &mut Asm, offset: usize) {
