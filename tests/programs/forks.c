@@ -1,4 +1,5 @@
-// Children that are forked while their parent is measured. "leave": it ends before the last of them. "wait": it begins with
+// Children that are forked while their parent is measured. "leave": it ends before the last of them. "abandon": before one that
+// stays until SIGTERM. "wait": it begins with
 // a line on stdin, and ends with another one; meanwhile a child stays.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -112,6 +113,9 @@ int main(int argc, char **argv) {
         hear();
         kill(stayed, SIGTERM);
         wait_for(stayed);
+    } else if (argc > 1 && !strcmp(argv[1], "abandon")) {
+        child(stays);
+        _exit(0);
     } else if (argc > 1 && !strcmp(argv[1], "leave")) {
         // As a daemon begins: the parent is gone, and its child works.
         child(forks_again);

@@ -4,7 +4,7 @@ use crate::recording::{Recording, Report, command, summary};
 use crate::torture::kills::FAULT_POINTS;
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, compile, compile_c, scratch};
+use hopscope_tests::{Requirement, Suite, Target, compile, compile_c, counts, scratch};
 use nix::sys::signal::Signal;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -23,6 +23,11 @@ pub(crate) fn register(suite: &mut Suite) {
     });
     suite.case("detached::old_words_below_the_stack", &[Gcc], stale_below);
     suite.case("detached::more_threads_than_rings", &[Gcc], many_threads);
+    suite.case(
+        "detached::what_handlers_left_on_their_stack",
+        &[Gcc],
+        alternate_stack,
+    );
     suite.case("detached::changed_user", &[Gcc, Root], changed_user);
     suite.case("detached::waits_for_a_vforked_child", &[Gcc], vforked);
     suite.case("detached::says_that_it_waits", &[Gcc], says_why_it_waits);
@@ -129,6 +134,24 @@ fn many_threads() -> Result<()> {
         let maps = fs::read_to_string(&maps)?;
         let stays = ["hopscope-code", "hopscope-rings"].map(|name| maps.contains(name));
         ensure!(stays == [false; 2], "round {round}: {said}\n{maps}");
+    }
+    target.signal(Signal::SIGTERM)?;
+    let out = target.output()?;
+    ensure!(out.status.success(), "{out:?}");
+    Ok(())
+}
+
+/// Frames of handlers that have returned name places in probes; nobody will go on there.
+fn alternate_stack() -> Result<()> {
+    let program = compile_c(&["detached/alternate_stack.c"], &["-O2", "-pthread"])?;
+    let target = Target::spawn(&mut Command::new(program))?;
+    for round in 0..counts().pick(12, 200) {
+        let file = scratch().join("alternate.hop");
+        let mut record = command(target.pid(), &["measured", "leaf"], &file);
+        let out = run(record.args(["-d", "100ms"]))?.expect_code(0)?;
+        let maps = fs::read_to_string(format!("/proc/{}/maps", target.pid()))?;
+        let stays = maps.contains("memfd:hopscope-rings");
+        ensure!(!stays, "round {round}: {}\n{maps}", out.stdout);
     }
     target.signal(Signal::SIGTERM)?;
     let out = target.output()?;

@@ -4,7 +4,8 @@ use crate::recording::{Recording, Report, command};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, hopscope, hopscope_bin, scratch};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("forks::children_are_processes", &[Gcc], children);
     suite.case("forks::parent_that_leaves", &[Gcc], leaves);
     suite.case("forks::restored_with_their_parent", &[Gcc], restored);
+    suite.case("forks::restored_without_their_parent", &[Gcc], abandoned);
     suite.case("forks::not_asked_for", &[Gcc], not_asked_for);
     suite
         .case(
@@ -145,6 +147,38 @@ fn restored() -> Result<()> {
     writeln!(stdin, "end")?;
     let out = target.output()?;
     ensure!(out.status.success(), "{out:?}");
+    Ok(())
+}
+
+/// The parent is gone when the recording ends, and its child runs on.
+fn abandoned() -> Result<()> {
+    let program = compile_c(&["forks.c"], &["-O2", "-pthread"])?;
+    let (file, said) = (scratch().join("abandoned.hop"), scratch().join("said"));
+    let mut record = Command::new(hopscope_bin());
+    record.args(["record", "--no-calibration", "-f", "work", "--follow-forks"]);
+    record.args(["-d", "500ms", "-o"]).arg(&file);
+    record.arg("--").arg(&program).arg("abandon");
+    // The child keeps it open.
+    record
+        .stdout(fs::File::create(&said)?)
+        .stderr(Stdio::null());
+    let status = record.status()?;
+    let lines = fs::read_to_string(&said)?;
+    let stays = lines.lines().find_map(|line| line.parse::<i32>().ok());
+    let stays = stays.with_context(|| format!("{status}: {lines}"))?;
+    let maps = fs::read_to_string(format!("/proc/{stays}/maps"))?;
+    let text = fs::read(format!("/proc/{stays}/comm"))?;
+    kill(Pid::from_raw(stays), Signal::SIGTERM)?;
+    ensure!(
+        text == b"forks\n" || text.starts_with(b"forks-"),
+        "{text:?}"
+    );
+    ensure!(
+        status.success() && !maps.contains("memfd:hopscope"),
+        "{status}: {maps}"
+    );
+    let counted = calls(&file)?;
+    ensure!(counted.last().is_some_and(|c| c[0] >= 600), "{counted:?}");
     Ok(())
 }
 

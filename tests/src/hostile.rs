@@ -28,6 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("hostile::own_dispatch", &[Gcc], own_dispatch);
     suite.case("hostile::own_dispatch_later", &[Gcc], own_dispatch_later);
+    suite.case("hostile::counters_of_ones", &[Gcc], counters_of_ones);
     suite.case("hostile::one_strict_thread", &[Gcc], one_strict_thread);
 }
 
@@ -95,6 +96,25 @@ fn handed_memfd() -> Result<()> {
     let dry = run(command(process.pid(), &["main"], &file).arg("--dry-run"))?;
     ensure!(!dry.stderr.contains("still carries"), "{dry:?}");
     Ok(())
+}
+
+/// What is recorded beside it is recorded.
+fn counters_of_ones() -> Result<()> {
+    let program = compile_c(&["hostile/ones.c"], &["-O1"])?;
+    let hostile = Target::spawn(&mut Command::new(program))?;
+    let innocent = steady()?;
+    let file = scratch().join("ones.hop");
+    let mut record = command(innocent.pid(), &["steady_step", "ones_work"], &file);
+    record.args(["-p", &hostile.pid().to_string(), "-d", "1s"]);
+    let out = run(&mut record)?;
+    let said = format!("{}{}", out.stdout, out.stderr);
+    ensure!(
+        out.code == Some(0) && said.contains("has overwritten the count of calls"),
+        "{:?}: {said}",
+        out.code
+    );
+    ensure!(Report::read(&file)?.entries("steady_step") > 0, "{said}");
+    unharmed(innocent)
 }
 
 fn steady() -> Result<Target> {

@@ -119,9 +119,13 @@ impl<'a> Pool<'a> {
         let shift = 32 * (at % 2);
         let kept = word.load(Ordering::Relaxed) & !(0xffff_ffff << shift);
         word.store(kept | (context as u64) << shift, Ordering::Relaxed);
-        tail.store(n + 1, Ordering::Release);
+        // The target can write it, too.
+        tail.store(n.wrapping_add(1), Ordering::Release);
     }
 }
+
+/// More than a thread writes in a year: its counter was overwritten. So sums over all rings do not overflow.
+const SLOTS_AT_MOST: u64 = 1 << 52;
 
 /// One thread's ring.
 #[derive(Clone, Copy)]
@@ -223,7 +227,7 @@ impl<'a> Ring<'a> {
             first_index: position.next,
             ..Drained::default()
         };
-        if reserved < position.next || reserved - position.next > 1 << 60 {
+        if reserved < position.next || reserved > SLOTS_AT_MOST {
             drained.damaged = true;
             return drained;
         }

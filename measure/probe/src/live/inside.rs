@@ -32,8 +32,10 @@ pub(super) fn is_inside(
     let pid = stopped.pid();
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let (mut budget, mut stack) = (STACKS_AT_MOST, Vec::new());
+    let mut stack_pointers = Vec::new();
     for tid in stopped.tids() {
         let r = stopped.regs(tid);
+        stack_pointers.push(r.rsp);
         if in_probe(memory, probes, r.rip, r.rsp) {
             return Ok(true);
         }
@@ -50,6 +52,7 @@ pub(super) fn is_inside(
     Ok(hits.iter().any(|hit| {
         let mut bytes = [0u8; 8 * FRAME_WORDS];
         probes.concerns(hit.word)
+            && !is_over(memory, hit.at, &stack_pointers)
             && match memory.read(hit.at.wrapping_sub(8), &mut bytes) {
                 Ok(()) => is_interrupted(memory, probes, &words(&bytes)),
                 Err(_) => true,
@@ -74,6 +77,33 @@ fn is_interrupted(memory: &TargetMemory, probes: &Probes, frame: &[u64]) -> bool
         && flags & FLAGS_MASK == FLAGS_SET
         && in_probe(memory, probes, rip, rsp)
 }
+
+/// Whether nobody goes on in what may be a signal frame with the saved rip at `rip_at`, on no stack in use.
+///
+/// Its handler has returned where the frame lies on the alternate stack that it names itself (`struct ucontext`: uc_stack
+/// 152 bytes before), and no thread runs on that; with SS_AUTODISARM another handler has another stack. A part of it was
+/// overwritten where the rsp that it names lies above it, and closer than a red zone and what floating point takes.
+fn is_over(memory: &TargetMemory, rip_at: u64, stack_pointers: &[u64]) -> bool {
+    const BEFORE: u64 = 152;
+    let mut frame = [0u8; BEFORE as usize];
+    if memory
+        .read(rip_at.wrapping_sub(BEFORE), &mut frame)
+        .is_err()
+    {
+        return false;
+    }
+    let frame = words(&frame);
+    let (begin, flags, len, rsp) = (frame[0], frame[1], frame[2], frame[frame.len() - 1]);
+    let is_on_it = |at: u64| at.wrapping_sub(begin) < len;
+    let is_idle = flags & SS_AUTODISARM == 0
+        && is_on_it(rip_at)
+        && !stack_pointers.iter().any(|at| is_on_it(*at));
+    is_idle || rsp.wrapping_sub(rip_at) < BELOW_STACK_POINTER
+}
+
+/// The red zone, and the legacy region of XSAVE.
+const BELOW_STACK_POINTER: u64 = 128 + 512;
+const SS_AUTODISARM: u64 = 1 << 31;
 
 /// In a probe itself, or in a routine that one called.
 fn in_probe(memory: &TargetMemory, probes: &Probes, rip: u64, rsp: u64) -> bool {

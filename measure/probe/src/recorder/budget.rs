@@ -202,7 +202,9 @@ impl Keeper {
             let unmeasured = target.calls_unmeasured();
             let without_ring = unmeasured - self.without_ring[n].min(unmeasured);
             self.without_ring[n] = unmeasured;
-            if budget.ns_of(2 * without_ring) as f64 > seen.bare_ns() * budget.percent / 100.0 {
+            if budget.ns_of(without_ring.saturating_mul(2)) as f64
+                > seen.bare_ns() * budget.percent / 100.0
+            {
                 let calls_per_s = (without_ring as f64 / span.as_secs_f64()) as u64;
                 return Err(BudgetError::WithoutRing { calls_per_s });
             }

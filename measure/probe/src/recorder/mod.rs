@@ -185,8 +185,7 @@ impl<S: Sink> Recorder<'_, S> {
         let mut switches = None;
         let alternation = self.alternation.filter(|_| ended.is_in_order());
         if let Some(plan) = alternation {
-            let unmeasured = self.targets.iter().map(Target::calls_unmeasured);
-            outcome.calls_unmeasured = unmeasured.sum();
+            outcome.calls_unmeasured = unmeasured(&self.targets);
             let without = self.targets.iter().filter_map(Target::without_ring);
             outcome.notes.extend(without);
             if let Err(e) = self.last_before_switching(&mut buffer) {
@@ -288,7 +287,8 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.threads += target.threads;
             outcome.functions_not_switched += target.installed.not_switched;
             if alternation.is_none() {
-                outcome.calls_unmeasured += target.calls_unmeasured();
+                let calls = target.calls_unmeasured();
+                outcome.calls_unmeasured = outcome.calls_unmeasured.saturating_add(calls);
                 outcome.notes.extend(target.without_ring());
             }
         }
@@ -483,10 +483,15 @@ impl<S: Sink> Recorder<'_, S> {
             elapsed,
             records_per_s: written as f64 / span.as_secs_f64(),
             lost,
-            calls_unmeasured: self.targets.iter().map(Target::calls_unmeasured).sum(),
+            calls_unmeasured: unmeasured(&self.targets),
             slowdown_percent: slowdown,
         }
     }
+}
+
+fn unmeasured(targets: &[Target]) -> u64 {
+    let calls = targets.iter().map(Target::calls_unmeasured);
+    calls.fold(0, u64::saturating_add)
 }
 
 /// What happens at intervals.

@@ -80,6 +80,9 @@ struct RingState {
 /// Every so many visits, 50 ms apart, thread ids are checked for a later thread of the same id.
 const ROUNDS_BETWEEN_START_TIMES: u32 = 20;
 
+/// More calls than that are none that a thread makes.
+const COUNTED_AT_MOST: u64 = 1 << 52;
+
 /// Numbers threads across all targets, and processes that come while recording.
 #[derive(Debug, Default)]
 pub struct Numbers {
@@ -508,16 +511,32 @@ impl Target {
             && fs::read_link(format!("/proc/{}/exe", procfs::memory_holder(pid))).is_ok()
     }
 
+    /// What the target has overwritten is not counted: see [`Target::without_ring`].
     pub fn calls_unmeasured(&self) -> u64 {
+        self.counters().map_or(0, |counters| counters.iter().sum())
+    }
+
+    /// Calls without a ring and with a foreign gs, since this recording began; `None`: these are none that come of counting.
+    fn counters(&self) -> Option<[u64; 2]> {
         let pool = self.installed.pool();
-        let since = |now: u64, n: usize| now.saturating_sub(self.before[n]);
-        since(pool.calls_unmeasured(), 0) + since(pool.calls_foreign(), 1)
+        let now = [pool.calls_unmeasured(), pool.calls_foreign()];
+        let [unmeasured, foreign] = self.before;
+        (now[0] < COUNTED_AT_MOST && now[1] < COUNTED_AT_MOST).then(|| {
+            [
+                now[0].saturating_sub(unmeasured),
+                now[1].saturating_sub(foreign),
+            ]
+        })
     }
 
     /// Calls of threads that found no free ring, and what helps.
     pub(super) fn without_ring(&self) -> Option<String> {
-        let calls = self.installed.pool().calls_unmeasured();
-        let calls = calls.saturating_sub(self.before[0]);
+        let pid = self.installed.pid;
+        let Some([calls, _]) = self.counters() else {
+            return Some(format!(
+                "process {pid} has overwritten the count of calls that were not measured: it is not known"
+            ));
+        };
         (calls > 0).then(|| {
             format!(
                 "process {}: {calls} calls were not measured: their threads found none of the {} rings free; rings of \

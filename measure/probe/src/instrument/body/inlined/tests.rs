@@ -100,20 +100,27 @@ fn what_lies_apart_is_not_its_own() {
     assert_eq!(found.crossings.edges.len(), 2, "{found:?}");
 }
 
-/// The first of its instructions, where it begins as the debugging information has it, leads to none of the others.
+/// The first of its instructions, where it begins as the debugging information has it, leads to none of the others, which
+/// are all behind a call: three of them, or five with two more.
 #[test]
 fn it_begins_where_most_is_reached_from() {
-    let parts = [(0x1008, 0x100b), (0x1014, 0x1018)];
-    let found = found(CODE, &[inlined(&parts, 0)], &rules());
-    let counts = Counts {
-        own: 3,
-        of_others: 0,
-        apart: 1,
+    let begins = |code: &[u8], more: u64| {
+        let parts = [(0x1008, 0x100b), (0x1014, 0x1018 + more)];
+        let ends = 0x1018 + more;
+        let rules = FrameRules::of(vec![
+            (0x1000..0x1001, FrameAddress::Rsp(8)),
+            (0x1001..ends, FrameAddress::Rsp(16)),
+        ]);
+        let found = found(code, &[inlined(&parts, 0)], &rules);
+        let counts = found.timed[0].1;
+        let first = kinds(&found, Some(0x1006), Some(0x1008));
+        let second = kinds(&found, Some(0x100f), Some(0x1014));
+        (counts.own, counts.apart, first, second)
     };
-    assert_eq!(found.timed, [(0, counts)]);
-    assert_eq!(kinds(&found, Some(0x1006), Some(0x1008)), []);
-    assert_eq!(kinds(&found, Some(0x100f), Some(0x1014)), [(0, Entry)]);
-    assert_eq!(kinds(&found, Some(0x1017), None), [(0, Exit)]);
+    let (entry, none) = (vec![(0, Entry)], vec![]);
+    assert_eq!(begins(CODE, 0), (1, 3, entry.clone(), none.clone()));
+    let nops = [&CODE[..22], &[0x90; 2][..], &CODE[22..]].concat();
+    assert_eq!(begins(&nops, 2), (5, 1, none, entry));
 }
 
 /// Its branch goes past the call: both ways lead out, and what is reached by one of its own branches belongs to it.
