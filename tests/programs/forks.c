@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static volatile int go_on = 1;
+static unsigned idle_ms;
 
 __attribute__((noipa)) unsigned long work(unsigned long n) {
     return 3 * n + 1;
@@ -78,6 +79,7 @@ static void end(int unused) {
 
 static void stays(void) {
     signal(SIGTERM, end);
+    if (idle_ms) usleep(idle_ms * 1000);
     times(600);
     dprintf(1, "%d\n", getpid());
     while (go_on) {
@@ -114,6 +116,8 @@ int main(int argc, char **argv) {
         kill(stayed, SIGTERM);
         wait_for(stayed);
     } else if (argc > 1 && !strcmp(argv[1], "abandon")) {
+        // Long enough to be taken for gone.
+        idle_ms = 200;
         child(stays);
         _exit(0);
     } else if (argc > 1 && !strcmp(argv[1], "leave")) {

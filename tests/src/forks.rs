@@ -150,13 +150,13 @@ fn restored() -> Result<()> {
     Ok(())
 }
 
-/// The parent is gone when the recording ends, and its child runs on.
+/// The parent is gone before its child calls anything; when the recording ends, the child runs on.
 fn abandoned() -> Result<()> {
     let program = compile_c(&["forks.c"], &["-O2", "-pthread"])?;
     let (file, said) = (scratch().join("abandoned.hop"), scratch().join("said"));
     let mut record = Command::new(hopscope_bin());
     record.args(["record", "--no-calibration", "-f", "work", "--follow-forks"]);
-    record.args(["-d", "500ms", "-o"]).arg(&file);
+    record.args(["-d", "1s", "-o"]).arg(&file);
     record.arg("--").arg(&program).arg("abandon");
     // The child keeps it open.
     record

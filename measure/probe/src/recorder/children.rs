@@ -20,6 +20,8 @@ pub struct Children {
     /// A thread's own id is not the one by which it is listed.
     nested: bool,
     seen: Vec<Child>,
+    /// That have called nothing yet: looked for once their parent, and all that have, are gone.
+    silent: Vec<TargetMemory>,
 }
 
 struct Child {
@@ -42,6 +44,7 @@ impl Children {
             header_at: table.header.at,
             nested: owner::is_nested(table.process.pid),
             seen: Vec::new(),
+            silent: Vec::new(),
         }
     }
 
@@ -120,15 +123,31 @@ impl Children {
 
     /// Its memory, while it runs what its parent ran.
     pub(super) fn memory(&self, pid: i32) -> Option<&TargetMemory> {
-        let mut byte = [0u8];
         let children = self.seen.iter().rev().filter(|c| c.pid == pid);
         let mut memories = children.filter_map(|c| c.memory.as_ref());
-        memories.find(|memory| memory.read(self.header_at, &mut byte).is_ok())
+        memories.find(|memory| self.is_its(memory))
     }
 
-    /// Whether any runs what its parent ran.
-    pub(super) fn any_is_alive(&self) -> bool {
-        self.seen.iter().any(|c| self.memory(c.pid).is_some())
+    fn is_its(&self, memory: &TargetMemory) -> bool {
+        memory.read(self.header_at, &mut [0u8]).is_ok()
+    }
+
+    /// Whether any runs what its parent, which is gone, ran.
+    pub(super) fn any_is_alive(&mut self) -> bool {
+        let seen = self.seen.iter().filter_map(|c| c.memory.as_ref());
+        if self
+            .silent
+            .iter()
+            .chain(seen)
+            .any(|memory| self.is_its(memory))
+        {
+            return true;
+        }
+        let all = found::everywhere().into_iter();
+        let its = all.filter(|f| f.inode == self.inode);
+        let memories = its.filter_map(|f| TargetMemory::open(f.pid).ok());
+        self.silent = memories.collect();
+        self.silent.iter().any(|memory| self.is_its(memory))
     }
 
     /// What the user should know of them.

@@ -420,7 +420,7 @@ impl<S: Sink> Recorder<'_, S> {
                     target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
                     target.give_back_breakpoints();
                 }
-                if !self.targets.iter().any(Target::is_measured) {
+                if !self.targets.iter_mut().any(Target::is_measured) {
                     return Ok(
                         match self.targets.iter().any(Target::runs_another_program) {
                             true => Ended::TargetsReplaced,

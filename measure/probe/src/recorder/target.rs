@@ -488,8 +488,8 @@ impl Target {
     }
 
     /// It, or what it forked and is measured with it.
-    pub fn is_measured(&self) -> bool {
-        self.is_alive() || self.children.as_ref().is_some_and(Children::any_is_alive)
+    pub fn is_measured(&mut self) -> bool {
+        self.is_alive() || self.children.as_mut().is_some_and(Children::any_is_alive)
     }
 
     /// Whether what it forks is measured, too.
