@@ -1,8 +1,8 @@
 //! Children that a target forks while it is recorded. They run its code, and their threads take rings of its pool; each
 //! child is a process of its own in the recording.
+use super::numbers::Numbers;
 use super::owner::{self, Owner};
 use super::sink::Sink;
-use super::target::Numbers;
 use crate::live::found;
 use crate::live::table::PatchTable;
 use hopscope_event::{ProcessEntry, ProcessIx};

@@ -5,6 +5,7 @@ pub mod budget;
 mod children;
 pub mod flight;
 mod looking;
+mod numbers;
 pub mod off_cpu;
 pub mod overhead;
 mod owner;
@@ -16,8 +17,9 @@ mod target;
 pub mod thin;
 pub mod trigger;
 
+pub use numbers::Numbers;
 pub use sink::Sink;
-pub use target::{Numbers, RingCounts, Target};
+pub use target::{RingCounts, Target};
 
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;

@@ -1,5 +1,6 @@
 //! Saving what a killed recorder left in the rings of its target.
-use super::target::{Drain, Numbers, RingCounts, thread_entry};
+use super::numbers::Numbers;
+use super::target::{Drain, RingCounts, thread_entry};
 use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
@@ -49,7 +50,7 @@ pub fn salvage<W: Write>(
         let mut thread: Option<ThreadIx> = None;
         let mut buffer = Vec::new();
         let mut name = |writer: &mut TraceWriter<W>| {
-            let ix = numbers.next();
+            let ix = numbers.thread();
             threads += 1;
             writer.thread(&thread_entry(
                 ix,

@@ -1,6 +1,7 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
 use super::children::Children;
 use super::looking::Looking;
+use super::numbers::Numbers;
 use super::owner::{Owner, Tasks};
 use super::sink::Sink;
 use super::tally::{Called, Tally};
@@ -82,33 +83,6 @@ const ROUNDS_BETWEEN_START_TIMES: u32 = 20;
 
 /// More calls than that are none that a thread makes.
 const COUNTED_AT_MOST: u64 = 1 << 52;
-
-/// Numbers threads across all targets, and processes that come while recording.
-#[derive(Debug, Default)]
-pub struct Numbers {
-    threads: u32,
-    processes: u32,
-}
-
-impl Numbers {
-    /// Processes that have a number already.
-    pub fn after(processes: usize) -> Numbers {
-        Numbers {
-            threads: 0,
-            processes: processes as u32,
-        }
-    }
-
-    pub(super) fn next(&mut self) -> ThreadIx {
-        self.threads += 1;
-        ThreadIx(self.threads - 1)
-    }
-
-    pub(super) fn process(&mut self) -> ProcessIx {
-        self.processes += 1;
-        ProcessIx(self.processes - 1)
-    }
-}
 
 impl Target {
     pub fn new(installed: Installed, process: ProcessIx) -> Target {
@@ -299,7 +273,7 @@ impl Target {
         let owner = &mut state.owner;
         let children = &mut self.children;
         let mut name = |writer: &mut S| {
-            let ix = numbers.next();
+            let ix = numbers.thread();
             *threads += 1;
             let tid = ring.tid();
             let owner = *owner.get_or_insert_with(|| owner_of(&ring, parent, children.as_ref()));
