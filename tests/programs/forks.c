@@ -1,12 +1,14 @@
-// Children that are forked while their parent is measured. "leave": it ends before the last of them. "abandon": before one that
+// Children that are forked while their parent is measured. "elsewhere": also by a system call, and in a pid namespace. "leave": it ends before the last of them. "abandon": before one that
 // stays until SIGTERM. "wait": it begins with
 // a line on stdin, and ends with another one; meanwhile a child stays.
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +103,14 @@ static void hear(void) {
     while (byte != '\n');
 }
 
+// Longer than it takes to find out that a thread is gone.
+static void slowly(void) {
+    for (int n = 0; n < 70; n++) {
+        times(10);
+        usleep(5000);
+    }
+}
+
 int main(int argc, char **argv) {
     void (*bodies[])(void) = {short_one, with_a_thread, forks_again, runs_another};
     int waits = argc > 1 && !strcmp(argv[1], "wait");
@@ -115,6 +125,17 @@ int main(int argc, char **argv) {
         hear();
         kill(stayed, SIGTERM);
         wait_for(stayed);
+    } else if (argc > 1 && !strcmp(argv[1], "elsewhere")) {
+        pid_t raw = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+        if (raw == 0) {
+            slowly();
+            _exit(0);
+        }
+        if (raw < 0 || unshare(CLONE_NEWPID)) fail("elsewhere");
+        pid_t namespaced = child(slowly);
+        wait_for(raw);
+        wait_for(namespaced);
+        _exit(0);
     } else if (argc > 1 && !strcmp(argv[1], "abandon")) {
         // Long enough to be taken for gone.
         idle_ms = 200;

@@ -19,6 +19,11 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("forks::parent_that_leaves", &[Gcc], leaves);
     suite.case("forks::restored_with_their_parent", &[Gcc], restored);
     suite.case("forks::restored_without_their_parent", &[Gcc], abandoned);
+    suite.case(
+        "forks::in_a_pid_namespace_and_past_the_library",
+        &[Gcc, Root],
+        namespaced,
+    );
     suite.case("forks::not_asked_for", &[Gcc], not_asked_for);
     suite
         .case(
@@ -102,6 +107,21 @@ fn leaves() -> Result<()> {
         .chain([&[300][..], &[400]])
         .map(<[u64]>::to_vec)
         .collect();
+    ensure!(counted == expected, "{counted:?}");
+    Ok(())
+}
+
+/// Ids say nothing of a child that has another pid namespace, or was made by a system call of its own: its rings stay its own.
+fn namespaced() -> Result<()> {
+    let program = compile_c(&["forks.c"], &["-O2", "-pthread"])?;
+    let file = scratch().join("namespaced.hop");
+    started(&program, &["elsewhere"], &file, true)?;
+    let mut counted = calls(&file)?;
+    ensure!(counted.remove(0) == [1000], "{counted:?}");
+    counted.sort();
+    let mut expected: Vec<Vec<u64>> = CHILDREN.map(<[u64]>::to_vec).to_vec();
+    expected.extend([vec![700], vec![700]]);
+    expected.sort();
     ensure!(counted == expected, "{counted:?}");
     Ok(())
 }
@@ -191,6 +211,9 @@ fn not_asked_for() -> Result<()> {
     Ok(())
 }
 
+/// Its number (x86-64).
+const EPOLL_WAIT: &str = "232 ";
+
 /// Of nginx only the master is attached to; what a reload starts answers, and is measured.
 fn nginx() -> Result<()> {
     let dir = scratch();
@@ -206,7 +229,12 @@ fn nginx() -> Result<()> {
     let new = loop {
         let mut now = workers(master)?;
         now.retain(|pid| !old.contains(pid));
-        if now.len() == 2 {
+        // Each waits for connections.
+        let waits = |pid: &i32| {
+            let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
+            call.is_ok_and(|call| call.starts_with(EPOLL_WAIT))
+        };
+        if now.len() == 2 && now.iter().all(waits) {
             break now;
         }
         std::thread::yield_now();

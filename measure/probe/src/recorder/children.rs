@@ -1,10 +1,11 @@
 //! Children that a target forks while it is recorded. They run its code, and their threads take rings of its pool; each
 //! child is a process of its own in the recording.
 use super::numbers::Numbers;
-use super::owner::{self, Owner};
+use super::owner::Owner;
 use super::sink::Sink;
 use crate::live::found;
 use crate::live::table::PatchTable;
+use hopscope_event::ring::Ring;
 use hopscope_event::{ProcessEntry, ProcessIx};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::procfs::{self, Status};
@@ -17,15 +18,17 @@ pub struct Children {
     inode: u64,
     /// Where they have its table.
     header_at: u64,
-    /// A thread's own id is not the one by which it is listed.
-    nested: bool,
     seen: Vec<Child>,
     /// That have called nothing yet: looked for once their parent, and all that have, are gone.
     silent: Vec<TargetMemory>,
+    /// Those that there are, and their memory: looked for where an id does not say enough.
+    there: Option<Vec<(i32, TargetMemory)>>,
 }
 
 struct Child {
     pid: i32,
+    /// By which it knows itself.
+    inside: i32,
     /// `None`: it was gone before anybody looked.
     started: Option<u64>,
     process: ProcessIx,
@@ -42,81 +45,105 @@ impl Children {
             parent: table.process.pid,
             inode,
             header_at: table.header.at,
-            nested: owner::is_nested(table.process.pid),
             seen: Vec::new(),
             silent: Vec::new(),
+            there: None,
         }
     }
 
-    /// Whose ring it is, by the id that its thread has for itself; `forked`: by that of the child, 0 in the parent.
-    pub(super) fn owner(&self, inside: i32, forked: i32) -> Owner {
-        match (forked, inside) {
-            (0, _) => Owner::claimed(self.parent, inside),
-            (..0, _) | (_, 0) => Owner::Unknown,
-            _ => match self.find(inside) {
-                Some((pid, tid)) => Owner::seen(pid, tid),
-                // The thread has ended, or the child: by its own number then, which nobody else knows it by either.
-                None => Owner::Thread {
-                    pid: self.find(forked).map_or(forked, |(pid, _)| pid),
-                    tid: inside,
-                    started: None,
-                },
-            },
+    /// Rings that are claimed by now may be of children that come only now.
+    pub(super) fn look_again(&mut self) {
+        self.there = None;
+    }
+
+    /// Whose ring it is, of whom `context_at` is the context; `None`: that cannot be said yet.
+    ///
+    /// Ids are those of a child's own pid namespace, and of its parent where it was forked past the C library: the process
+    /// is the one in whose memory the context has the ring's owner, which it has in no other.
+    pub(super) fn owner(&mut self, ring: &Ring, context_at: u64) -> Option<Owner> {
+        let (inside, forked) = (ring.tid(), ring.forked());
+        if forked == 0 {
+            return Some(Owner::claimed(self.parent, inside));
+        }
+        let has_it = |memory: &TargetMemory| {
+            let mut word = [0u8; 8];
+            let read = memory.read(context_at, &mut word).is_ok();
+            read && u64::from_le_bytes(word) == ring.owner()
+        };
+        // Nearly all have the id by which they are listed.
+        let listed = Status::read(inside, inside).ok();
+        let listed = listed.and_then(|status| status.field("Tgid")?.trim().parse().ok());
+        let listed = listed.filter(|pid| *pid != self.parent && self.runs_it(*pid));
+        if let Some(pid) = listed
+            && TargetMemory::open(pid).is_ok_and(|memory| has_it(&memory))
+        {
+            return Some(Owner::seen(pid, inside));
+        }
+        let there = self.there();
+        if let Some((pid, _)) = there.iter().find(|(_, memory)| has_it(memory)) {
+            return Some(Owner::seen(*pid, thread_of(*pid, inside).unwrap_or(*pid)));
+        }
+        // It may be about to fill its context.
+        let may_be = |(pid, _): &(i32, TargetMemory)| thread_of(*pid, inside).is_some();
+        match there.iter().any(may_be) {
+            true => None,
+            false => Some(Owner::GoneChild {
+                pid: forked,
+                tid: inside,
+            }),
         }
     }
 
-    /// Process and thread, as they are listed.
-    fn find(&self, inside: i32) -> Option<(i32, i32)> {
-        if !self.nested {
-            let pid = Status::read(inside, inside).ok()?;
-            let pid: i32 = pid.field("Tgid")?.trim().parse().ok()?;
-            return self.runs_it(pid).then_some((pid, inside));
-        }
-        let all = found::everywhere().into_iter();
-        let all = all.filter(|f| f.inode == self.inode && f.pid != self.parent);
-        let mut threads = all.flat_map(|f| {
-            let tids = procfs::threads(f.pid).unwrap_or_default();
-            tids.into_iter().map(move |tid| (f.pid, tid))
-        });
-        threads.find(|(pid, tid)| procfs::tid_inside(*pid, *tid).is_ok_and(|id| id == inside))
+    fn there(&mut self) -> &[(i32, TargetMemory)] {
+        let (parent, inode) = (self.parent, self.inode);
+        self.there.get_or_insert_with(|| {
+            let all = found::everywhere().into_iter();
+            let its = all.filter(|f| f.inode == inode && f.pid != parent);
+            let memories = its.filter_map(|f| Some((f.pid, TargetMemory::open(f.pid).ok()?)));
+            memories.collect()
+        })
     }
 
     fn runs_it(&self, pid: i32) -> bool {
         let found = found::in_process(pid);
-        pid != self.parent && found.iter().any(|f| f.inode == self.inode)
+        found.iter().any(|f| f.inode == self.inode)
     }
 
-    /// The number of a child, which the sink is told of once.
+    /// The number of a child, which the sink is told of once. `inside`: the id by which it knows itself; it is gone, and
+    /// had that one, where it has no other.
     pub(super) fn process<S: Sink>(
         &mut self,
-        pid: i32,
+        pid: Option<i32>,
+        inside: i32,
         numbers: &mut Numbers,
         sink: &mut S,
     ) -> Result<ProcessIx, TraceError> {
-        let started = procfs::start_time(pid).filter(|_| self.runs_it(pid));
-        let known = self.seen.iter().find(|c| {
-            let is_it = c.started == started || started.is_none();
-            c.pid == pid && is_it
-        });
-        if let Some(known) = known {
+        let started = pid.and_then(procfs::start_time);
+        let is_it = |c: &&Child| match pid {
+            Some(pid) => c.pid == pid && c.started == started,
+            None => c.inside == inside,
+        };
+        if let Some(known) = self.seen.iter().rev().find(is_it) {
             return Ok(known.process);
         }
         let process = numbers.process();
-        let (comm, command_line) = match started {
-            Some(_) => (programs::comm(pid), programs::command_line(pid)),
+        let (comm, command_line) = match started.and(pid) {
+            Some(pid) => (programs::comm(pid), programs::command_line(pid)),
             None => (String::new(), vec![ENDED.to_owned()]),
         };
+        let shown = pid.unwrap_or(inside);
         sink.process(&ProcessEntry {
             ix: process,
-            pid,
+            pid: shown,
             comm,
             command_line,
         })?;
         self.seen.push(Child {
-            pid,
+            pid: shown,
+            inside,
             started,
             process,
-            memory: started.and_then(|_| TargetMemory::open(pid).ok()),
+            memory: pid.and_then(|pid| TargetMemory::open(pid).ok()),
         });
         Ok(process)
     }
@@ -162,4 +189,11 @@ impl Children {
             self.parent
         ))
     }
+}
+
+/// As it is listed.
+fn thread_of(pid: i32, inside: i32) -> Option<i32> {
+    let tids = procfs::threads(pid).unwrap_or_default();
+    let is_it = |tid: &i32| procfs::tid_inside(pid, *tid).is_ok_and(|id| id == inside);
+    tids.into_iter().find(is_it)
 }

@@ -216,8 +216,15 @@ impl<S: Sink> Recorder<'_, S> {
             if target.is_alive() {
                 let pid = target.installed.pid;
                 let restored = target.installed.restore();
+                // Children are told apart by what is mapped in them.
+                if target.has_children() {
+                    let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
+                    let read = target.drain(Visit::Live, numbers, &mut buffer, writer);
+                    last = read.err().map(Err);
+                }
                 // What runs in a loop is measured until its copy goes.
-                if restored.is_ok() && target.has_loops() && alternation.is_none() {
+                if restored.is_ok() && target.has_loops() && alternation.is_none() && last.is_none()
+                {
                     let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
                     last = Some(target.drain(Visit::Live, numbers, &mut buffer, writer));
                 }
@@ -252,6 +259,11 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.detach_stops.extend(totals);
             }
             if target.has_children() {
+                if !target.is_alive() && last.is_none() {
+                    let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
+                    let read = target.drain(Visit::Live, numbers, &mut buffer, writer);
+                    last = read.err().map(Err);
+                }
                 let left = target.installed.take_children_away();
                 outcome
                     .not_unmapped

@@ -16,6 +16,8 @@ pub(super) enum Owner {
     },
     /// Ended before anybody looked.
     Gone,
+    /// The same, of a forked child, by the ids that both had for themselves.
+    GoneChild { pid: i32, tid: i32 },
     /// Its libc does not show the id: such a ring is never given to another thread.
     Unknown,
 }
@@ -49,7 +51,7 @@ impl Owner {
     pub(super) fn pid(self) -> Option<i32> {
         match self {
             Owner::Thread { pid, .. } => Some(pid),
-            Owner::Gone | Owner::Unknown => None,
+            Owner::Gone | Owner::GoneChild { .. } | Owner::Unknown => None,
         }
     }
 
@@ -59,14 +61,14 @@ impl Owner {
                 let is_there = tasks.of(pid).is_some_and(|t| t.binary_search(&tid).is_ok());
                 !is_there || tasks.is_later(pid, tid, started)
             }
-            Owner::Gone => true,
+            Owner::Gone | Owner::GoneChild { .. } => true,
             Owner::Unknown => false,
         }
     }
 }
 
 /// Whether it is in another pid namespace than hopscope. A process that cannot be read is going away.
-pub(super) fn is_nested(pid: i32) -> bool {
+fn is_nested(pid: i32) -> bool {
     let ids = |status: Status| {
         let ids = status.field("NSpid").unwrap_or_default();
         ids.split_whitespace().count()

@@ -248,6 +248,7 @@ impl Target {
             }
         }
         self.claims_seen = taken;
+        self.children.iter_mut().for_each(Children::look_again);
     }
 
     fn drain_ring<S: Sink>(
@@ -271,20 +272,26 @@ impl Target {
         let threads = &mut self.threads;
         let name_at_attach = &state.name_at_attach;
         let owner = &mut state.owner;
-        let children = &mut self.children;
+        let (children, context_at) = (&mut self.children, self.installed.table.contexts.at);
+        let context_at = context_at + (context * size_of::<Context>()) as u64;
         let mut name = |writer: &mut S| {
             let ix = numbers.thread();
             *threads += 1;
             let tid = ring.tid();
-            let owner = *owner.get_or_insert_with(|| owner_of(&ring, parent, children.as_ref()));
-            let entry = match owner {
-                Owner::Thread { pid, tid, .. } => {
-                    let process = match children {
-                        Some(children) if pid != parent => {
-                            children.process(pid, numbers, writer)?
-                        }
-                        _ => process,
-                    };
+            if owner.is_none() {
+                *owner = owner_of(&ring, parent, context_at, children.as_mut());
+            }
+            let process = match (*owner, &mut *children) {
+                (Some(Owner::Thread { pid, .. }), Some(children)) if pid != parent => {
+                    children.process(Some(pid), ring.forked(), numbers, writer)?
+                }
+                (Some(Owner::GoneChild { pid, .. }), Some(children)) => {
+                    children.process(None, pid, numbers, writer)?
+                }
+                _ => process,
+            };
+            let entry = match *owner {
+                Some(Owner::Thread { pid, tid, .. }) => {
                     let mut entry = thread_entry(ix, process, pid, tid);
                     if entry.comm.is_empty() {
                         entry.comm.clone_from(name_at_attach);
@@ -293,7 +300,9 @@ impl Target {
                 }
                 // Gone before its first record was read: in a nested pid namespace its number
                 // outside is not known any more.
-                Owner::Gone | Owner::Unknown => nameless_entry(ix, process, tid),
+                Some(Owner::Gone | Owner::GoneChild { .. } | Owner::Unknown) | None => {
+                    nameless_entry(ix, process, tid)
+                }
             };
             writer.thread(&entry)?;
             Ok(ix)
@@ -343,9 +352,12 @@ impl Target {
             }
             // Claimed and not filled in yet, or by a libc that does not show it: 0.
             if state.owner.is_none() && ring.tid() != 0 {
-                state.owner = Some(owner_of(&ring, parent, self.children.as_ref()));
+                let at = self.installed.table.contexts.at;
+                let at = at + (context * size_of::<Context>()) as u64;
+                state.owner = owner_of(&ring, parent, at, self.children.as_mut());
             }
             let Some(owner) = state.owner else { continue };
+            let is_a_childs = matches!(owner, Owner::GoneChild { .. });
             let child = owner.pid().filter(|pid| *pid != parent);
             let has_replaced = |child: i32| {
                 let children = self.children.as_ref();
@@ -353,7 +365,7 @@ impl Target {
             };
             let is_gone = match child {
                 Some(child) => owner.is_gone(&mut tasks) || has_replaced(child),
-                None => !is_going && owner.is_gone(&mut tasks),
+                None => (is_a_childs || !is_going) && owner.is_gone(&mut tasks),
             };
             if !is_gone {
                 continue;
@@ -370,6 +382,7 @@ impl Target {
             let children = self.children.as_ref();
             let memory = match child {
                 Some(child) => children.and_then(|children| children.memory(child)),
+                None if is_a_childs => None,
                 None => Some(&self.installed.memory),
             };
             // A child that is gone, or runs another program, has none; its parent is going away.
@@ -443,7 +456,7 @@ impl Target {
         rings.filter_map(|(n, ring)| match ring.owner? {
             Owner::Thread { pid, tid, .. } if pid == self.installed.pid => Some((n, tid)),
             Owner::Thread { .. } => None,
-            Owner::Gone | Owner::Unknown => None,
+            Owner::Gone | Owner::GoneChild { .. } | Owner::Unknown => None,
         })
     }
 
@@ -526,7 +539,7 @@ impl Target {
         let with_records = self.rings.iter().filter(|ring| ring.thread.is_some());
         with_records.filter_map(|ring| match ring.owner? {
             Owner::Thread { pid, tid, .. } => Some((pid, tid)),
-            Owner::Gone | Owner::Unknown => None,
+            Owner::Gone | Owner::GoneChild { .. } | Owner::Unknown => None,
         })
     }
 
@@ -534,15 +547,20 @@ impl Target {
     pub fn named(&self) -> impl Iterator<Item = (i32, ThreadIx)> {
         self.rings.iter().filter_map(|ring| match ring.owner? {
             Owner::Thread { tid, .. } => Some((tid, ring.thread?)),
-            Owner::Gone | Owner::Unknown => None,
+            Owner::Gone | Owner::GoneChild { .. } | Owner::Unknown => None,
         })
     }
 }
 
-fn owner_of(ring: &Ring, pid: i32, children: Option<&Children>) -> Owner {
+fn owner_of(
+    ring: &Ring,
+    pid: i32,
+    context_at: u64,
+    children: Option<&mut Children>,
+) -> Option<Owner> {
     match children {
-        Some(children) => children.owner(ring.tid(), ring.forked()),
-        None => Owner::claimed(pid, ring.tid()),
+        Some(children) => children.owner(ring, context_at),
+        None => Some(Owner::claimed(pid, ring.tid())),
     }
 }
 
