@@ -351,7 +351,11 @@ impl Target {
                 continue;
             }
             // Claimed and not filled in yet, or by a libc that does not show it: 0.
-            if state.owner.is_none() && ring.tid() != 0 {
+            // A child's context is filled before its first record, by which it is known.
+            let is_filled = ring.forked() == 0
+                || state.thread.is_some()
+                || ring.reserved() > state.position.next;
+            if state.owner.is_none() && ring.tid() != 0 && is_filled {
                 let at = self.installed.table.contexts.at;
                 let at = at + (context * size_of::<Context>()) as u64;
                 state.owner = owner_of(&ring, parent, at, self.children.as_mut());
