@@ -5,7 +5,7 @@ use hopscope_tests::command::run;
 use hopscope_tests::mapped::mapped;
 use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, scratch};
 use nix::sys::ptrace;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -146,7 +146,7 @@ fn two_at_once() -> Result<()> {
             let mut record = Command::new(hopscope_bin());
             record
                 .args(["record", "--no-calibration", "--max-overhead", "1e9"])
-                .args(["-f", "steady_mix", "-d", "300ms", "-p", &steady.pid(), "-o"])
+                .args(["-f", "steady_mix", "-d", "60s", "-p", &steady.pid(), "-o"])
                 .arg(dir.join(name))
                 .env("HOPSCOPE_DELAY_POINT", point)
                 .stderr(Stdio::piped())
@@ -154,12 +154,26 @@ fn two_at_once() -> Result<()> {
             record.spawn()
         };
         let both = [record("one.hop")?, record("other.hop")?];
-        let (mut recorded, mut refused) = (0, Vec::new());
+        let pids = both.each_ref().map(|recorder| recorder.id() as i32);
+        let (to, ended) = std::sync::mpsc::channel();
         for recorder in both {
-            let out = recorder.wait_with_output()?;
+            let to = to.clone();
+            std::thread::spawn(move || {
+                to.send((recorder.id() as i32, recorder.wait_with_output()))
+            });
+        }
+        let (mut recorded, mut refused) = (0, Vec::new());
+        for _ in pids {
+            let (ended_pid, out) = ended.recv()?;
+            let out = out?;
             match out.status.success() {
                 true => recorded += 1,
                 false => refused.push(String::from_utf8_lossy(&out.stderr).into_owned()),
+            }
+            // The other goes on until then, however late this one came.
+            let other = pids.iter().find(|pid| **pid != ended_pid);
+            if let Some(other) = other.filter(|_| recorded + refused.len() == 1) {
+                kill(Pid::from_raw(*other), Signal::SIGINT)?;
             }
         }
         ensure!(
