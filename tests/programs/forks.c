@@ -86,7 +86,7 @@ static void stays(void) {
     dprintf(1, "%d\n", getpid());
     while (go_on) {
         times(10);
-        usleep(1000);
+        sched_yield();
     }
 }
 
@@ -103,7 +103,7 @@ static void hear(void) {
     while (byte != '\n');
 }
 
-// Longer than it takes to find out that a thread is gone.
+// For several times the 50 ms after which rings of threads that are gone are given to others.
 static void slowly(void) {
     for (int n = 0; n < 70; n++) {
         times(10);
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
         wait_for(namespaced);
         _exit(0);
     } else if (argc > 1 && !strcmp(argv[1], "abandon")) {
-        // Long enough to be taken for gone.
+        // Several times the 50 ms after which nobody would be taken to be left.
         idle_ms = 200;
         child(stays);
         _exit(0);

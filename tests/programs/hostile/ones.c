@@ -1,9 +1,9 @@
 // While it is recorded it sets every counter in its rings to the largest number.
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 __attribute__((noipa)) unsigned ones_work(unsigned n) {
     return n * 3 + 1;
@@ -28,10 +28,10 @@ int main(void) {
     FILE *file = name ? fopen(name, "w") : NULL;
     if (file) fclose(file);
     unsigned sum = 0;
-    while (!overwrite()) usleep(1000);
+    while (!overwrite()) sched_yield();
     for (;;) {
         sum += ones_work(sum);
         overwrite();
-        usleep(1000);
+        sched_yield();
     }
 }

@@ -27,6 +27,7 @@ pub mod rings;
 mod search;
 mod searched;
 mod settle;
+mod sharers;
 pub mod site;
 mod slots;
 mod standing;

@@ -8,6 +8,7 @@ use super::pages::Hit;
 use super::patch::{self, Direction};
 use super::retire::{self, Arena};
 use super::search::{self, References};
+use super::sharers::Sharers;
 use super::slots;
 use super::survey::{Extent, Survey};
 use super::table::{Area, PatchTable};
@@ -126,7 +127,7 @@ enum End {
 /// What is found out about copies that may have to stay, before anything is stopped for it.
 struct Retirement {
     probes: retire::Probes,
-    sharers: retire::Sharers,
+    sharers: Sharers,
 }
 
 impl Retirement {
@@ -135,7 +136,7 @@ impl Retirement {
         arena: Arena,
         table: &PatchTable,
     ) -> Result<Option<Retirement>, LiveError> {
-        let Some(sharers) = retire::Sharers::of(pid, table) else {
+        let Some(sharers) = Sharers::of(pid, table) else {
             return Ok(None);
         };
         let probes = retire::Probes::find(pid, arena, table)?;
@@ -243,7 +244,7 @@ fn retire_copies(
 }
 
 /// `None` when one of them cannot be stopped, or is younger than the search for it.
-fn stop_children(sharers: &retire::Sharers) -> Option<Vec<StoppedProcess>> {
+fn stop_children(sharers: &Sharers) -> Option<Vec<StoppedProcess>> {
     let mut children: Vec<StoppedProcess> = Vec::new();
     // A child may fork before it stands still.
     for _ in 0..CHILD_GENERATIONS {

@@ -7,6 +7,7 @@ pub mod flight;
 mod looking;
 mod numbers;
 pub mod off_cpu;
+mod outcome;
 pub mod overhead;
 mod owner;
 mod pace;
@@ -18,15 +19,15 @@ pub mod thin;
 pub mod trigger;
 
 pub use numbers::Numbers;
+pub use outcome::{Ended, RecorderResult};
 pub use sink::Sink;
 pub use target::{RingCounts, Target};
 
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;
-use alternate::{Alternated, Alternation};
+use alternate::Alternation;
 use budget::{Budget, Keeper};
 use hopscope_event::ring::Visit;
-use hopscope_event::table::TargetStops;
 use hopscope_event::{
     ClockSync, LeftOutEntry, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency,
 };
@@ -41,65 +42,6 @@ pub struct Limits {
     pub duration: Option<Duration>,
     pub calls: Option<u64>,
     pub max_overhead_percent: f64,
-}
-
-/// Why a recording ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ended {
-    Asked,
-    Duration,
-    Calls,
-    TargetsGone,
-    /// None runs what was measured any more, and some run on after an exec.
-    TargetsReplaced,
-    Overhead {
-        percent: f64,
-        limit: f64,
-    },
-    /// A module was loaded because of which measured functions may be unwound.
-    MayUnwind(String),
-    /// Probes take more than their budget, and could not be taken away.
-    NotLeftOut(String),
-    WriteFailed(String),
-}
-
-impl Ended {
-    /// The targets run on as before.
-    fn is_in_order(&self) -> bool {
-        matches!(self, Ended::Asked | Ended::Duration | Ended::Calls)
-    }
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Ended::Asked => write!(f, "stopped by the user"),
-            Ended::Duration => write!(f, "duration limit reached"),
-            Ended::Calls => write!(f, "call limit reached"),
-            Ended::TargetsGone => write!(f, "all targets have exited"),
-            Ended::TargetsReplaced => write!(
-                f,
-                "no target runs its measured program any more; some have replaced it by exec and run on"
-            ),
-            Ended::Overhead { percent, limit } => {
-                write!(
-                    f,
-                    "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)"
-                )
-            }
-            Ended::MayUnwind(who) => {
-                write!(
-                    f,
-                    "a module was loaded that may unwind what is measured: {who}; record again, or \
-                     with --assume-no-exceptions"
-                )
-            }
-            Ended::NotLeftOut(e) => {
-                write!(f, "probes take more than the budget: {e}")
-            }
-            Ended::WriteFailed(e) => write!(f, "the trace file cannot be written: {e}"),
-        }
-    }
 }
 
 /// Printed once a second.
@@ -127,32 +69,6 @@ pub struct Recorder<'a, S: Sink> {
     pub alternation: Option<Alternation>,
     /// Reads the clocks (time is an argument).
     pub clock: &'a dyn Fn() -> ClockSync,
-}
-
-/// Everything that the summary needs.
-#[derive(Debug)]
-pub struct RecorderResult {
-    pub ended: Ended,
-    pub counts: RingCounts,
-    pub threads: u64,
-    pub calls_unmeasured: u64,
-    pub detach_pauses: Vec<Duration>,
-    pub detach_stops: Vec<TargetStops>,
-    /// Processes that are still patched, with the reason.
-    pub not_restored: Vec<i32>,
-    /// Frozen processes that still have copies and rings mapped, with a note.
-    pub not_unmapped: Vec<i32>,
-    /// `None` when context switches were not recorded.
-    pub off_cpu: Option<OffCpuEntry>,
-    /// When recording ended, where the targets were measured on.
-    pub until: Option<ClockSync>,
-    /// `None` if the cost was not measured in place.
-    pub alternated: Option<Alternated>,
-    /// For the budget's sake, while recording.
-    pub left_out: Vec<LeftOutEntry>,
-    /// Functions whose probes stay on when those of their thread are off.
-    pub functions_not_switched: u64,
-    pub notes: Vec<String>,
 }
 
 /// A pair costs at least two time stamps; used when nothing was measured.
@@ -212,19 +128,19 @@ impl<S: Sink> Recorder<'_, S> {
                     target.installed.pid
                 ));
             }
+            let restored = target.is_alive().then(|| target.installed.restore());
             let mut last = None;
-            if target.is_alive() {
+            // Children are told apart by what is mapped in them.
+            if target.follows_forks() {
+                let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
+                let read = target.drain(Visit::Live, numbers, &mut buffer, writer);
+                last = read.err().map(Err);
+            }
+            if let Some(restored) = restored {
                 let pid = target.installed.pid;
-                let restored = target.installed.restore();
-                // Children are told apart by what is mapped in them.
-                if target.has_children() {
-                    let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
-                    let read = target.drain(Visit::Live, numbers, &mut buffer, writer);
-                    last = read.err().map(Err);
-                }
                 // What runs in a loop is measured until its copy goes.
-                if restored.is_ok() && target.has_loops() && alternation.is_none() && last.is_none()
-                {
+                let loops = target.has_loops() && alternation.is_none();
+                if restored.is_ok() && loops && last.is_none() {
                     let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
                     last = Some(target.drain(Visit::Live, numbers, &mut buffer, writer));
                 }
@@ -258,12 +174,7 @@ impl<S: Sink> Recorder<'_, S> {
                 let totals = stops.iter().map(|(pid, stops)| stops.totals(*pid));
                 outcome.detach_stops.extend(totals);
             }
-            if target.has_children() {
-                if !target.is_alive() && last.is_none() {
-                    let (numbers, writer) = (&mut self.numbers, &mut *self.writer);
-                    let read = target.drain(Visit::Live, numbers, &mut buffer, writer);
-                    last = read.err().map(Err);
-                }
+            if target.follows_forks() {
                 let left = target.installed.take_children_away();
                 outcome
                     .not_unmapped

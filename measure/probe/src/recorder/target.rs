@@ -1,8 +1,15 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+mod drain;
+mod recycle;
+
+pub use drain::RingCounts;
+pub(super) use drain::{Drain, thread_entry};
+use drain::{comm, nameless_entry};
+
 use super::children::Children;
 use super::looking::Looking;
 use super::numbers::Numbers;
-use super::owner::{Owner, Tasks};
+use super::owner::Owner;
 use super::sink::Sink;
 use super::tally::{Called, Tally};
 use crate::live::LiveError;
@@ -13,29 +20,14 @@ use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{FunctionId, ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
+use hopscope_event::{FunctionId, ProcessIx, Record, ThreadIx};
 use hopscope_process::procfs;
-use hopscope_trace::{RecordBatch, TraceError};
+use hopscope_trace::TraceError;
 use std::collections::HashSet;
 use std::fs;
 
 /// Names in one note.
 const NAMED_AT_MOST: usize = 5;
-
-/// Records copied out of a ring at a time.
-const BATCH: usize = 1 << 16;
-
-/// What has come out of a target's rings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RingCounts {
-    pub recorded: u64,
-    pub lost: u64,
-    pub torn: u64,
-    /// Entries among the recorded; counted only on request.
-    pub calls: u64,
-    /// Rings whose counter ran backwards: their memory was overwritten by the target.
-    pub damaged: u64,
-}
 
 pub struct Target {
     pub installed: Installed,
@@ -77,9 +69,6 @@ struct RingState {
     /// Of a thread that was there at the attach, empty of others.
     name_at_attach: String,
 }
-
-/// Every so many visits, 50 ms apart, thread ids are checked for a later thread of the same id.
-const ROUNDS_BETWEEN_START_TIMES: u32 = 20;
 
 /// More calls than that are none that a thread makes.
 const COUNTED_AT_MOST: u64 = 1 << 52;
@@ -259,6 +248,7 @@ impl Target {
         buffer: &mut Vec<Record>,
         writer: &mut S,
     ) -> Result<u64, TraceError> {
+        let context_at = self.context_at(context);
         let state = &mut self.rings[context];
         let pool = self.installed.pool();
         let Some(ring) = pool.ring(context) else {
@@ -272,8 +262,7 @@ impl Target {
         let threads = &mut self.threads;
         let name_at_attach = &state.name_at_attach;
         let owner = &mut state.owner;
-        let (children, context_at) = (&mut self.children, self.installed.table.contexts.at);
-        let context_at = context_at + (context * size_of::<Context>()) as u64;
+        let children = &mut self.children;
         let mut name = |writer: &mut S| {
             let ix = numbers.thread();
             *threads += 1;
@@ -323,88 +312,6 @@ impl Target {
         )?;
         state.damaged = self.counts.damaged != damaged_before;
         Ok(gained)
-    }
-
-    /// Gives the rings of threads that are gone to new ones, whether or not they ever called.
-    pub fn recycle<S: Sink>(
-        &mut self,
-        numbers: &mut Numbers,
-        buffer: &mut Vec<Record>,
-        writer: &mut S,
-    ) -> Result<(), TraceError> {
-        let parent = self.installed.pid;
-        // Before the owners are looked up: who has a ring now was there before.
-        self.learn_claims();
-        self.rounds = self.rounds.wrapping_add(1);
-        let start_times = self.rounds.is_multiple_of(ROUNDS_BETWEEN_START_TIMES);
-        let mut tasks = Tasks::new(start_times);
-        let is_going = tasks.of(parent).is_none();
-        if is_going && self.children.is_none() {
-            return Ok(());
-        }
-        for context in 0..self.rings.len() {
-            let Some(ring) = self.installed.pool().ring(context) else {
-                continue;
-            };
-            let state = &mut self.rings[context];
-            if !state.in_use {
-                continue;
-            }
-            // Claimed and not filled in yet, or by a libc that does not show it: 0.
-            // A child's context is filled before its first record, by which it is known.
-            let is_filled = ring.forked() == 0
-                || state.thread.is_some()
-                || ring.reserved() > state.position.next;
-            if state.owner.is_none() && ring.tid() != 0 && is_filled {
-                let at = self.installed.table.contexts.at;
-                let at = at + (context * size_of::<Context>()) as u64;
-                state.owner = owner_of(&ring, parent, at, self.children.as_mut());
-            }
-            let Some(owner) = state.owner else { continue };
-            let is_a_childs = matches!(owner, Owner::GoneChild { .. });
-            let child = owner.pid().filter(|pid| *pid != parent);
-            let has_replaced = |child: i32| {
-                let children = self.children.as_ref();
-                state.thread.is_some() && children.is_some_and(|c| c.memory(child).is_none())
-            };
-            let is_gone = match child {
-                Some(child) => owner.is_gone(&mut tasks) || has_replaced(child),
-                None => (is_a_childs || !is_going) && owner.is_gone(&mut tasks),
-            };
-            if !is_gone {
-                continue;
-            }
-            self.drain_ring(context, Visit::Final, numbers, buffer, writer)?;
-            // Another thread's records follow in the same ring.
-            let state = &self.rings[context];
-            if state.kept != state.position.next {
-                writer.keep()?;
-                self.kept();
-            }
-            // The context first: nobody may take it for its own any more.
-            let at = self.context_at(context);
-            let children = self.children.as_ref();
-            let memory = match child {
-                Some(child) => children.and_then(|children| children.memory(child)),
-                None if is_a_childs => None,
-                None => Some(&self.installed.memory),
-            };
-            // A child that is gone, or runs another program, has none; its parent is going away.
-            if memory.is_some_and(|memory| memory.write(at, &[0; 8]).is_err()) && child.is_none() {
-                continue;
-            }
-            let pool = self.installed.pool();
-            if let Some(ring) = pool.ring(context) {
-                ring.set_owner(0, 0);
-            }
-            let state = &mut self.rings[context];
-            (state.in_use, state.thread, state.owner) = (false, None, None);
-            state.name_at_attach.clear();
-            if !state.damaged {
-                self.installed.give_ring_back(context as u32);
-            }
-        }
-        Ok(())
     }
 
     /// Gives entries back in which another tool has set a breakpoint: the function runs on
@@ -484,7 +391,7 @@ impl Target {
     }
 
     /// Whether what it forks is measured, too.
-    pub(super) fn has_children(&self) -> bool {
+    pub(super) fn follows_forks(&self) -> bool {
         self.children.is_some()
     }
 
@@ -566,93 +473,4 @@ fn owner_of(
         Some(children) => children.owner(ring, context_at),
         None => Some(Owner::claimed(pid, ring.tid())),
     }
-}
-
-/// Where the records of a ring go.
-pub(super) struct Drain<'a, S: Sink> {
-    pub writer: &'a mut S,
-    pub buffer: &'a mut Vec<Record>,
-    pub counts: &'a mut RingCounts,
-    pub count_calls: bool,
-    pub tally: Option<&'a mut Tally>,
-}
-
-impl<S: Sink> Drain<'_, S> {
-    /// Writes what is new in a ring; `name` introduces its thread before the first record.
-    /// Returns how many records the ring gained.
-    pub(super) fn ring(
-        &mut self,
-        ring: &Ring,
-        position: &mut Position,
-        visit: Visit,
-        thread: &mut Option<ThreadIx>,
-        name: &mut dyn FnMut(&mut S) -> Result<ThreadIx, TraceError>,
-    ) -> Result<u64, TraceError> {
-        let mut gained = 0;
-        // What comes after this visit began is the next one's: a producer that is faster than we
-        // are, or that only pretends, must not keep us here.
-        let until = ring.reserved();
-        loop {
-            self.buffer.clear();
-            let drained = ring.drain(position, visit, BATCH, self.buffer);
-            self.counts.damaged += drained.damaged as u64;
-            if self.buffer.is_empty() && drained.lost + drained.torn == 0 {
-                return Ok(gained);
-            }
-            let thread = match *thread {
-                Some(thread) => thread,
-                None => *thread.insert(name(self.writer)?),
-            };
-            let batch = RecordBatch {
-                thread,
-                first_index: drained.first_index,
-                lost_before: drained.lost,
-                torn_before: drained.torn,
-                records: self.buffer,
-            };
-            if let Some(tally) = &mut self.tally {
-                tally.add(&batch);
-            }
-            self.writer.records(batch)?;
-            if self.count_calls {
-                let entries = self
-                    .buffer
-                    .iter()
-                    .filter(|r| r.kind() == Some(RecordKind::Entry));
-                self.counts.calls += entries.count() as u64;
-            }
-            gained += self.buffer.len() as u64 + drained.lost;
-            self.counts.recorded += self.buffer.len() as u64;
-            self.counts.lost += drained.lost;
-            self.counts.torn += drained.torn;
-            let whole = visit == Visit::Live && self.buffer.len() < BATCH;
-            if whole || position.next >= until {
-                return Ok(gained);
-            }
-        }
-    }
-}
-
-fn nameless_entry(ix: ThreadIx, process: ProcessIx, tid: i32) -> ThreadEntry {
-    ThreadEntry {
-        ix,
-        process,
-        tid,
-        comm: String::new(),
-    }
-}
-
-pub(super) fn thread_entry(ix: ThreadIx, process: ProcessIx, pid: i32, tid: i32) -> ThreadEntry {
-    ThreadEntry {
-        ix,
-        process,
-        tid,
-        comm: comm(pid, tid),
-    }
-}
-
-/// Empty where the thread is gone.
-fn comm(pid: i32, tid: i32) -> String {
-    let comm = procfs::text(&format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-    comm.trim_end().to_owned()
 }
