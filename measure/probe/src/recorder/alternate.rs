@@ -1,6 +1,6 @@
 //! Windows of the recorded program with its probes on and off in turn, after the recording and before
 //! the detach: what a call takes its thread in either. Nothing of it is recorded.
-use super::target::Target;
+use super::measured::Target;
 use crate::counters::{TaskClock, read_tsc};
 use hopscope_event::layout::{Context, OFF, OFF_CLASSES, off_class};
 use hopscope_event::ring::{Position, Visit};

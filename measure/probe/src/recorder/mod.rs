@@ -5,6 +5,7 @@ pub mod budget;
 mod children;
 pub mod flight;
 mod looking;
+mod measured;
 mod numbers;
 pub mod off_cpu;
 mod outcome;
@@ -14,14 +15,13 @@ mod pace;
 pub mod salvage;
 mod sink;
 mod tally;
-mod target;
 pub mod thin;
 pub mod trigger;
 
+pub use measured::{RingCounts, Target};
 pub use numbers::Numbers;
 pub use outcome::{Ended, RecorderResult};
 pub use sink::Sink;
-pub use target::{RingCounts, Target};
 
 use crate::counters::read_tsc;
 use crate::live::remove::Detached;

@@ -1,6 +1,6 @@
 //! Saving what a killed recorder left in the rings of its target.
+use super::measured::{Drain, RingCounts, thread_entry};
 use super::numbers::Numbers;
-use super::target::{Drain, RingCounts, thread_entry};
 use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
