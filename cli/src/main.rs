@@ -24,6 +24,7 @@ mod info;
 mod json;
 mod load;
 mod logger;
+mod method;
 mod netns;
 mod record;
 mod report;

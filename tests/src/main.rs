@@ -25,6 +25,7 @@ mod export;
 mod flight;
 mod forks;
 mod frozen;
+mod got;
 mod guards;
 mod hostile;
 mod house;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
     flight::register(&mut suite);
     forks::register(&mut suite);
     frozen::register(&mut suite);
+    got::register(&mut suite);
     guards::register(&mut suite);
     hostile::register(&mut suite);
     inlined::register(&mut suite);

@@ -1,8 +1,10 @@
 //! `hopscope record`: what can be asked.
+use crate::method::method;
 use crate::output::parse_mode;
 use crate::units::{parse_size, parse_time};
 use clap::Args;
 use hopscope_probe::live::install::Stores;
+use hopscope_probe::plan::Method;
 use hopscope_session::attach::AttachRequest;
 use hopscope_session::record::{FlightRequest, RecordRequest, parse_check_cost};
 use std::path::PathBuf;
@@ -25,11 +27,15 @@ pub struct RecordArgs {
     ///
     /// Capture arguments and results in parentheses: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'.
     /// 'inlined:PATTERN': where functions were inlined into others; takes debugging information.
+    /// 'MODULE->PATTERN': only what this module calls, through its GOT.
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     functions: Vec<String>,
     /// Exclude functions that match this pattern from -f (repeatable)
     #[arg(short = 'x', long, value_name = "PATTERN")]
     exclude: Vec<String>,
+    /// How calls are led into the measured copies of functions
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = method())]
+    method: Method,
     /// Write the recording to this file
     #[arg(short, long, value_name = "FILE", default_value = "hopscope.hop")]
     output: PathBuf,
@@ -179,6 +185,7 @@ impl RecordArgs {
                 comm: self.comm,
                 functions: self.functions,
                 exclude: self.exclude,
+                method: self.method,
                 ring_records_log2: self.buffer,
                 threads: self.threads,
                 trust_pointers: self.trust_pointers,

@@ -1,9 +1,11 @@
 //! `hopscope top`: what can be asked.
+use crate::method::method;
 use crate::record::{THREADS, parse_size_log2};
 use crate::units::parse_time;
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use hopscope_probe::plan::Method;
 use hopscope_session::attach::AttachRequest;
 use hopscope_session::top::{By, TopRequest};
 use std::io::IsTerminal;
@@ -23,6 +25,9 @@ pub struct TopArgs {
     /// Exclude functions that match this pattern from -f (repeatable)
     #[arg(short = 'x', long, value_name = "PATTERN")]
     exclude: Vec<String>,
+    /// How calls are led into the measured copies of functions
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = method())]
+    method: Method,
     /// Refresh interval (100ms …)
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     interval: Duration,
@@ -88,6 +93,7 @@ impl TopArgs {
                 comm: self.comm,
                 functions: self.functions,
                 exclude: self.exclude,
+                method: self.method,
                 ring_records_log2: self.buffer,
                 threads: THREADS,
                 trust_pointers: false,

@@ -214,6 +214,7 @@ impl Listing {
             no_tables: tables.as_ref().err(),
             assume_no_exceptions: self.unwinding.is_none(),
             shadow_stack: self.shadow_stack,
+            entry_stays: false,
         };
         let verdict = match &module.mapped {
             Some(mapped) => plan::accept(mapped, &module.image, function, traits).map(drop),

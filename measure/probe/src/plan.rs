@@ -1,6 +1,7 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
 mod inlined;
+mod interposed;
 mod item;
 mod noted;
 
@@ -10,7 +11,7 @@ use crate::instrument::body::sensitive;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::body::unwinding::Unwinding as MayUnwind;
 use crate::instrument::body::verdict::{self, ProcessTraits};
-use crate::instrument::body::{NoTables, Refusal as WhyNot};
+use crate::instrument::body::{NoSlot, NoTables, Refusal as WhyNot};
 use crate::instrument::capture::parse::{Selection, Wanted};
 use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
 use crate::live::asked::{self, Asked};
@@ -22,12 +23,15 @@ use crate::new_modules::{Watch, mapped_code_kb};
 use crate::progress::{self, Phase};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use inlined::ByFunction;
+use interposed::Slots;
 pub use inlined::InlinedPlaces;
+pub use interposed::Method;
 use item::Frames;
 pub use item::Item;
 
@@ -44,12 +48,15 @@ pub struct Plan {
     pub inlined: InlinedPlaces,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
+    /// How calls are led into copies.
+    pub method: Method,
     /// Copies have unwind tables also where nothing in the process asks for them.
     pub all_frames: bool,
     watches: HashMap<i32, Watch>,
     switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
-    ids: HashMap<(ModuleIx, u64), FunctionId>,
+    /// Also by name: of one and the same function other calls may be measured in another process.
+    ids: HashMap<(ModuleIx, u64, String), FunctionId>,
     inlined_ids: HashMap<(FunctionId, String), FunctionId>,
     inlined_seen: HashSet<FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
@@ -77,6 +84,10 @@ pub enum PlanError {
     },
     #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
+    #[error(
+        "process {pid}: none of the {functions} functions that match is called from there through a GOT slot (calls within a module, and through pointers, are not)"
+    )]
+    NoneCalled { pid: i32, functions: usize },
     #[error("process {pid}: {function}: cannot capture {why}")]
     NothingCaptured {
         pid: i32,
@@ -183,10 +194,14 @@ impl Plan {
                 found
             })
             .collect();
+        let slots = OnceCell::new();
+        let slots = || slots.get_or_init(|| Slots::of(pid, &opened));
         let mut items = Vec::new();
         let functions = images.iter().map(|image| image.functions().len());
         progress::begin(Phase::Functions, functions.sum());
-        let (mut matched, mut excluded) = (0usize, 0usize);
+        let (mut matched, mut excluded, mut not_called) = (0usize, 0usize, 0usize);
+        // What is asked for by a slot is known by the slot's name, too: what an IFUNC was resolved to has no other.
+        let by_slots = self.method == Method::Got || selections.iter().any(|s| s.callers.is_some());
         for (n, (module, image, ix)) in opened.iter().enumerate() {
             let (base, path) = (basename(&module.path), module.path.to_string_lossy());
             let tables = asked.as_ref().map_err(NoTables::clone).and_then(|_| {
@@ -199,10 +214,17 @@ impl Plan {
                 no_tables: tables.as_ref().err(),
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
+                entry_stays: false,
             };
             let within = &within[n];
             for function in image.functions() {
                 progress::step(1);
+                let address = function.svma.wrapping_add(module.bias);
+                let named = match by_slots.then(&slots) {
+                    Some(Ok(slots)) => slots.named(address, function),
+                    _ => None,
+                };
+                let function = named.as_ref().unwrap_or(function);
                 let wanted = wanted(selections, &path, function);
                 let around = within.of(function);
                 // Who has chosen functions in it is measured, too.
@@ -217,9 +239,32 @@ impl Plan {
                     continue;
                 }
                 matched += 1;
-                match accept(module, image, function, process) {
-                    Ok((unit, pieces)) => {
-                        let id = self.id(image, *ix, function);
+                let callers = match around {
+                    None => callers(selections, &path, function),
+                    Some(_) => Vec::new(),
+                };
+                let judge = |entry_stays| {
+                    let process = ProcessTraits {
+                        entry_stays,
+                        ..process
+                    };
+                    accept(module, image, function, process)
+                };
+                let led = || match slots() {
+                    Ok(slots) => slots.to(address, &callers),
+                    Err(why) => Err(NoSlot::Unknown(why.to_string().into())),
+                };
+                let method = (self.method, !callers.is_empty());
+                match interposed::choose(method, || judge(false), || judge(true), led) {
+                    Ok(((unit, pieces), led)) => {
+                        let name = match &led {
+                            Some(led) => {
+                                self.refuse_callers(led, base, function);
+                                led.name(&function.name)
+                            }
+                            None => function.name.clone(),
+                        };
+                        let id = self.id(image, *ix, function, name);
                         let captures = match wanted.is_empty() {
                             true => Vec::new(),
                             false => {
@@ -247,6 +292,7 @@ impl Plan {
                             captures,
                             inlined,
                             id,
+                            slots: led.map(|led| led.slots),
                             image: image.clone(),
                             ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
                             red_zone_at_entry: unit.red_zone_at_entry,
@@ -258,6 +304,10 @@ impl Plan {
                                 walked,
                             ),
                         });
+                    }
+                    Err(WhyNot::NoSlot(NoSlot::Nobody)) if !callers.is_empty() => {
+                        matched -= 1;
+                        not_called += 1;
                     }
                     Err(why) => {
                         let (name, svma) = (&function.name, function.svma);
@@ -273,6 +323,12 @@ impl Plan {
             return Err(PlanError::AllExcluded {
                 pid,
                 functions: excluded,
+            });
+        }
+        if matched == 0 && not_called > 0 {
+            return Err(PlanError::NoneCalled {
+                pid,
+                functions: not_called,
             });
         }
         if matched == 0 {
@@ -320,17 +376,14 @@ impl Plan {
     }
 
     fn nothing(&self, pid: i32, selections: &[Selection], opened: &[Opened]) -> PlanError {
+        let asked: Vec<String> = selections.iter().map(ToString::to_string).collect();
         let patterns: Vec<Pattern> = selections.iter().map(|s| s.pattern.clone()).collect();
         let modules = opened
             .iter()
             .map(|(module, image, _)| (basename(&module.path), image.functions()));
         PlanError::NothingMatches {
             pid,
-            patterns: patterns
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
+            patterns: asked.join(", "),
             nearest: locate::pattern::hint(&patterns, modules),
         }
     }
@@ -351,6 +404,17 @@ fn wanted(
         }
     }
     Some(wanted)
+}
+
+/// The modules whose calls of a function are measured; none where all are.
+fn callers<'s>(
+    selections: &'s [Selection],
+    module: &str,
+    function: &locate::Function,
+) -> Vec<&'s Pattern> {
+    let matching = selections.iter().filter(|s| s.of(module, function).is_some());
+    let callers: Option<Vec<_>> = matching.map(|s| s.callers.as_ref()).collect();
+    callers.unwrap_or_default()
 }
 
 /// The verdict on a function of a mapped file, for a recording and for a listing alike.

@@ -1,5 +1,6 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::asked::Asked;
+use super::got::LedSlot;
 use super::frame_tables::{self, Framed, Modules};
 use super::site::{self, Patch};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
@@ -32,6 +33,8 @@ pub struct Selected<'a> {
     pub captures: &'a [Capture],
     /// Functions inlined into it that are timed.
     pub inlined: &'a Crossings,
+    /// Its entry stays as it is: these lead into the copy.
+    pub slots: Option<&'a [LedSlot]>,
     /// `None`: the copy gets no unwind tables.
     pub unwind: Option<Unwind<'a>>,
 }
@@ -81,6 +84,7 @@ struct Emitted {
     loops_stay: bool,
     /// The original's, in the file.
     pieces: Vec<Range<u64>>,
+    slots: Option<Vec<LedSlot>>,
 }
 
 /// A segment with its place.
@@ -115,8 +119,10 @@ pub struct Entry {
     pub loops: Vec<LoopEntry>,
     /// It has loops, and none of them leads anywhere.
     pub loops_stay: bool,
-    /// The original's pieces.
+    /// The original's pieces; the first one begins with its entry.
     pub pieces: Vec<Range<u64>>,
+    /// Its entry stays as it is: these lead into the copy.
+    pub slots: Option<Vec<LedSlot>>,
 }
 
 /// The last bytes of a loop's jump, which change.
@@ -211,7 +217,7 @@ pub fn emit(
             framed.push(Vec::new());
         }
         let (segment, copy) = segments.last_mut().expect("one was just pushed");
-        let unit = match Unit::again(&s.pieces, s.red_zone_at_entry) {
+        let unit = match Unit::again(&s.pieces, s.red_zone_at_entry, s.slots.is_some()) {
             Ok(unit) => unit,
             Err(refusal) => {
                 refused.push((s.id, refusal));
@@ -259,10 +265,15 @@ pub fn emit(
                     copies,
                     switched: copied.head.is_some(),
                     loops_stay: !s.inlined.is_empty()
-                        && copied.led.is_empty()
+                        && (copied.led.is_empty() || s.slots.is_some())
                         && unit.back_edges().next().is_some(),
-                    loops: copied.led,
+                    // Nothing at all is written to a function whose entry stays.
+                    loops: match s.slots {
+                        Some(_) => Vec::new(),
+                        None => copied.led,
+                    },
                     pieces: unit.pieces.iter().map(|p| p.range.clone()).collect(),
+                    slots: s.slots.map(<[LedSlot]>::to_vec),
                 });
                 segment.reach.start = segment.reach.start.min(s.module.start);
                 segment.reach.end = segment.reach.end.max(s.module.end);
@@ -389,8 +400,10 @@ impl Segment {
                 pieces: pieces
                     .map(|p| in_process(p.start)..in_process(p.end))
                     .collect(),
+                slots: emitted.slots.clone(),
             };
-            if why.is_none() && entry.jump().is_none() {
+            let is_jumped_from = entry.slots.is_none();
+            if why.is_none() && is_jumped_from && entry.jump().is_none() {
                 let target = entry.copy_at;
                 why = Some(LinkError::OutOfRange { target });
             }
@@ -441,6 +454,14 @@ impl Segment {
 }
 
 impl Entry {
+    /// Where it is led into its copy: where the jump is, or where slots leave off leading to.
+    pub fn led_at(&self) -> u64 {
+        match self.slots {
+            Some(_) => self.pieces[0].start,
+            None => self.patch_at,
+        }
+    }
+
     /// `jmp rel32` from the entry to the copy; `None` when out of reach.
     pub fn jump(&self) -> Option<[u8; 5]> {
         site::jump(0xe9, self.patch_at, self.copy_at)
@@ -485,6 +506,7 @@ mod tests {
             module: HERE..HERE + 0x10000,
             captures: &[],
             inlined: &none,
+            slots: None,
             unwind: None,
         });
         let config = ProbeConfig {

@@ -1,6 +1,8 @@
 //! Arenas in running processes: who is recorded, what a killed recorder left, which forked
 //! children inherited patched code.
 use super::error::LiveError;
+use super::got;
+use super::site::Patch;
 use super::table::{ARENA_NAME, Area, HEAD_BYTES, Head, POOL_NAME, PatchTable, State, TableError};
 use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
@@ -186,12 +188,13 @@ impl Found {
         table.segments.iter().any(|s| self.executes(s)) || self.made_by_its_user()
     }
 
-    /// Whether every entry that the table says was replaced leads into a copy that this process
+    /// Whether every entry and slot that the table says was replaced leads into a copy that this process
     /// executes.
     pub(super) fn executes_all(&self, table: &PatchTable) -> bool {
         let mut last = None;
-        table.patches.iter().all(|p| {
-            let segment = table.segment_of(p);
+        let patches = table.patches.iter().map(|p| table.segment_of(p));
+        let slots = table.slots.iter().map(|s| table.segment_at(s.replaced));
+        patches.chain(slots).all(|segment| {
             let known = segment.is_some() && segment == last;
             last = segment;
             known || segment.is_some_and(|s| self.executes(s))
@@ -235,12 +238,13 @@ fn holds_an_arena(pid: i32) -> bool {
     })
 }
 
-/// Whether any entry still carries the jump of this table.
+/// Whether any entry, or GOT slot, still leads where this table says.
 pub fn is_patched(memory: &TargetMemory, table: &PatchTable) -> bool {
-    table.patches.iter().any(|p| {
+    let is_replaced = |p: &Patch| {
         let mut now = [0u8; 5];
         memory.read(p.at, &mut now).is_ok() && now == p.replaced
-    })
+    };
+    table.patches.iter().any(is_replaced) || got::any_leads(memory, &table.slots)
 }
 
 /// The recorder, other than this one, that is at work in `pid`, however far it has come.

@@ -4,6 +4,7 @@ use super::arena_table::{set_state, write_table};
 use super::build::{self, Linked, Segment, Selected};
 use super::clear_leftovers;
 use super::error::LiveError;
+use super::got::{self, GotPatch};
 use super::lookup::Lookup;
 use super::mapping::{self, Mapped};
 use super::patch;
@@ -39,6 +40,9 @@ use std::sync::atomic::Ordering;
 /// At most, of both patches of a loop in the table.
 const LOOP_JSON_BYTES: u64 = 300;
 
+/// At most, of a GOT slot: four numbers of twenty digits, and their names.
+const SLOT_JSON_BYTES: u64 = 160;
+
 /// What the user chose, the same for all targets of a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct InstallOptions {
@@ -70,8 +74,10 @@ pub struct Installed {
     pub stops: StopTimes,
     /// What the user should know of the attachment.
     pub notes: Vec<String>,
-    /// Where entries are replaced, ascending, and of which functions.
+    /// Where entries are replaced, or of functions that slots lead to begin, ascending, and of which functions.
     pub sites: Vec<(u64, FunctionId)>,
+    /// That are to lead into copies, whenever they are bound.
+    pub slots: Vec<GotPatch>,
     /// Of a recording whose probes can be switched off: functions whose probes stay on.
     pub not_switched: u64,
     /// For [`Installed::write_symbols`].
@@ -210,7 +216,9 @@ fn attempt(
         (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
     }
     let loops: usize = segments.iter().map(Segment::loops_count).sum();
+    let slots = selected.iter().filter_map(|s| s.slots).map(<[_]>::len);
     sizes.header_bytes += loops as u64 * LOOP_JSON_BYTES;
+    sizes.header_bytes += slots.sum::<usize>() as u64 * SLOT_JSON_BYTES;
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
     let unwound = selected.iter().filter_map(|s| s.unwind);
@@ -285,7 +293,7 @@ fn attempt(
         let on = batch.switch_on(pid, &mut table);
         let on = on.map_err(|e| earlier_recording(pid, &memory, e))?;
         let entries = linked.iter().flat_map(|l| &l.entries);
-        let mut sites: Vec<_> = entries.map(|e| (e.patch_at, e.id)).collect();
+        let mut sites: Vec<_> = entries.map(|e| (e.led_at(), e.id)).collect();
         sites.sort_unstable();
         let left_out = |id| on.refused.iter().any(|(refused, _)| *refused == id);
         let stay_on = linked.iter().flat_map(|l| &l.entries);
@@ -331,6 +339,7 @@ fn attempt(
         ));
     }
     notes.extend(on.running.note(pid, &table.functions));
+    notes.extend(got::note(pid, &memory, &table.slots));
     let arena_inode = {
         use std::os::unix::fs::MetadataExt;
         arena
@@ -340,6 +349,7 @@ fn attempt(
     };
     Ok(Installed {
         pid,
+        slots: table.slots.clone(),
         table,
         arena,
         pool: words,
@@ -393,11 +403,20 @@ fn fill(
         l.code = Vec::new();
         linked.push(l);
     }
-    let (mut patches, mut loops) = (Vec::new(), Vec::new());
+    let (mut patches, mut loops, mut slots) = (Vec::new(), Vec::new(), Vec::new());
     for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
         let mut original = [0u8; 5];
         if memory.read(entry.patch_at, &mut original).is_err() {
             gone.push((entry.id, standing::GONE.to_owned()));
+            continue;
+        }
+        if let Some(led) = &entry.slots {
+            slots.extend(led.iter().map(|slot| GotPatch {
+                at: slot.at,
+                function: entry.pieces[0].start,
+                found: slot.found,
+                replaced: entry.copy_at,
+            }));
             continue;
         }
         let Some(replaced) = entry.jump() else {
@@ -428,13 +447,15 @@ fn fill(
         }
     }
     let not_linked = linked.iter().flat_map(|l| &l.refused).next();
-    if let (true, Some((_, Refusal::NotLinked(why)))) = (patches.is_empty(), not_linked) {
+    let is_nothing = patches.is_empty() && slots.is_empty();
+    if let (true, Some((_, Refusal::NotLinked(why)))) = (is_nothing, not_linked) {
         return Err(build::BuildError::from(why.clone()).into());
     }
     patches.sort_by_key(|p| p.at);
     loops.sort_by_key(|l| l.at);
     leave_out_overlapping(&mut patches, &mut loops);
-    (table.patches, table.loops) = (patches, loops);
+    slots.sort_unstable();
+    (table.patches, table.loops, table.slots) = (patches, loops, slots);
     // Whoever detaches reads no other table.
     table.check()?;
     write_table(pid, arena, table, State::Prepared)?;

@@ -109,6 +109,7 @@ pub(super) fn prepare(
             loops: Vec::new(),
             loops_stay: false,
             pieces: Vec::new(),
+            slots: None,
         };
         let replaced = entry
             .jump()

@@ -10,6 +10,7 @@ mod detach;
 pub mod error;
 pub mod found;
 mod frame_tables;
+pub mod got;
 mod inside;
 pub mod install;
 pub mod leftover;

@@ -5,6 +5,7 @@ use super::site::{self, Patch, runs, span};
 use crate::progress::{self, Phase};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::{StoppedProcess, code};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// So much is read and written in one stop: about a millisecond.
@@ -58,6 +59,8 @@ pub struct Written {
     /// Sites that did not hold what was to be replaced: their module is gone, or the patch was
     /// never made.
     pub left_out: Vec<u64>,
+    /// Functions that GOT slots led into the copies of.
+    pub by_slots: HashSet<u64>,
 }
 
 /// Makes every page of the sites private to the target beforehand, so that no page is copied

@@ -5,6 +5,7 @@ pub use super::survey::Extent;
 
 use super::error::LiveError;
 use super::found;
+use super::got::{self, GotPatch};
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
 use super::site::Patch;
@@ -37,11 +38,14 @@ pub fn restore(
     let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
     let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
     let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();
+    let mut slots = &table.slots[..];
     while let Some(part) = parts.next() {
-        match restore_part(pid, memory, table, part, origin) {
+        // All of them with the first part, of which there is one at least.
+        match restore_part(pid, memory, table, (part, std::mem::take(&mut slots)), origin) {
             Ok((done, pause)) => {
                 written.sites.extend(done.sites);
                 written.left_out.extend(done.left_out);
+                written.by_slots.extend(done.by_slots);
                 longest = longest.max(pause);
                 if parts.peek().is_some() {
                     patch::let_run(pause);
@@ -59,10 +63,17 @@ pub fn restore(
 ///
 /// # Errors
 /// It could not be stopped or written to; some may have been put back.
-pub fn restore_some(pid: i32, memory: &TargetMemory, patches: &[Patch]) -> Result<(), LiveError> {
+pub fn restore_some(
+    pid: i32,
+    memory: &TargetMemory,
+    patches: &[Patch],
+    slots: &[GotPatch],
+) -> Result<(), LiveError> {
     let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
     let mut parts = patch::parts(patches, threads).into_iter().peekable();
+    let mut slots = slots;
     while let Some(part) = parts.next() {
+        let part = (part, std::mem::take(&mut slots));
         let (_, pause) = restore_in_a_stop(pid, memory, part, || true)?;
         if parts.peek().is_some() {
             patch::let_run(pause);
@@ -75,7 +86,7 @@ fn restore_part(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
-    part: &[Patch],
+    part: (&[Patch], &[GotPatch]),
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     restore_in_a_stop(pid, memory, part, || match origin {
@@ -89,7 +100,7 @@ fn restore_part(
 fn restore_in_a_stop(
     pid: i32,
     memory: &TargetMemory,
-    part: &[Patch],
+    (patches, slots): (&[Patch], &[GotPatch]),
     executes: impl FnOnce() -> bool,
 ) -> Result<(Written, Duration), LiveError> {
     let stopped = hopscope_process::stop_all(pid)?;
@@ -97,7 +108,17 @@ fn restore_in_a_stop(
     // Looked at while it is stopped: it may have become another program since it was found, and
     // then `memory` is that one's, or nobody's.
     let result = match executes() {
-        true => patch::write(&stopped, memory, part, Direction::Restore),
+        true => {
+            let by_slots = got::give_back(&stopped, memory, slots);
+            let written = patch::write(&stopped, memory, patches, Direction::Restore);
+            by_slots.and_then(|by_slots| {
+                let written = written?;
+                Ok(Written {
+                    by_slots,
+                    ..written
+                })
+            })
+        }
         false => Err(LiveError::NotExecuted { pid }),
     };
     fault::point(fault::RESTORED);
@@ -131,7 +152,7 @@ pub fn close_descriptors(pid: i32) -> Result<(), LiveError> {
 #[derive(Debug, Default)]
 pub struct Detached {
     pub pause: Duration,
-    /// Entries that carried our jump and are as they were now.
+    /// Functions whose entry carried our jump, or that slots led into the copy of, and are as they were now.
     pub restored: u64,
     /// It is frozen: what is mapped is still to be taken away.
     pub frozen: bool,
@@ -166,8 +187,8 @@ pub(super) fn restore_own(
     let mut detached = Detached::default();
     let (written, pause) = restore(pid, memory, table, origin)?;
     let is_loop = |at: &&u64| table.loops.binary_search_by_key(*at, |l| l.at).is_ok();
-    let entries = written.sites.iter().filter(|at| !is_loop(at));
-    (detached.pause, detached.restored) = (pause, entries.count() as u64);
+    let entries = written.sites.iter().filter(|at| !is_loop(at)).count();
+    (detached.pause, detached.restored) = (pause, (entries + written.by_slots.len()) as u64);
     // An attach that was killed before its first write has nothing to put back.
     if !written.left_out.is_empty() && state != State::Prepared {
         let n = written.left_out.len();

@@ -223,6 +223,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         pool_contexts: 0,
         patches: Vec::new(),
         loops: Vec::new(),
+        slots: Vec::new(),
         modules: Vec::new(),
         functions: Vec::new(),
         captures: Vec::new(),

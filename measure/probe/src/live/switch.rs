@@ -4,6 +4,7 @@ use super::build::Linked;
 use super::contexts::Contexts;
 use super::error::LiveError;
 use super::found;
+use super::got;
 use super::lookup::Prepared;
 use super::loops::{Loops, Running};
 use super::patch::{self, Direction};
@@ -132,7 +133,7 @@ impl Batch<'_> {
 
     /// What was replaced before a part failed, which was put back in its own stop if it could be.
     fn take_back(&self, pid: i32, table: &mut PatchTable, failed: Vec<Patch>) {
-        let earlier = match table.patches.is_empty() {
+        let earlier = match table.patches.is_empty() && table.slots.is_empty() {
             true => Ok(()),
             false => remove::restore(pid, self.memory, table, remove::Origin::Ourselves).map(drop),
         };
@@ -219,6 +220,7 @@ impl Batch<'_> {
         on.running.led.extend(running.led);
         on.running.not_led.extend(running.not_led);
 
+        let first = contexts.is_some();
         if let Some(mut contexts) = contexts {
             // Threads first: a patched entry with gs base 0 would fault. Contexts without patches
             // are harmless.
@@ -235,7 +237,13 @@ impl Batch<'_> {
             .map_err(LiveError::io(pid, "writing the patch table"))?;
         let failed =
             || fault::failure(fault::PATCHED).map_err(LiveError::io(pid, "writing to its code"));
-        let result = patch::write(stopped, self.memory, &table.patches, Direction::Replace)
+        // With the first part: a copy's probes need nothing but gs.
+        let slots = match first {
+            true => &table.slots[..],
+            false => &[],
+        };
+        let result = got::lead(stopped, self.memory, slots)
+            .and_then(|_| patch::write(stopped, self.memory, &table.patches, Direction::Replace))
             .and_then(|written| failed().map(|()| written));
         fault::point(fault::PATCHED);
         match result {
@@ -249,6 +257,7 @@ impl Batch<'_> {
             Err(e) => {
                 // Some runs may have been written.
                 failed()?;
+                got::give_back(stopped, self.memory, slots)?;
                 patch::write(stopped, self.memory, &table.patches, Direction::Restore)?;
                 Err(e)
             }

@@ -9,6 +9,7 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
+use super::got::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
@@ -60,6 +61,9 @@ pub struct PatchTable {
     /// Ascending.
     #[serde(default, deserialize_with = "bounded::functions")]
     pub loops: Vec<LedLoop>,
+    /// Ascending. Those of one address are for several functions that it may be bound to.
+    #[serde(default, deserialize_with = "bounded::functions")]
+    pub slots: Vec<GotPatch>,
     /// What a salvaged trace needs.
     #[serde(deserialize_with = "bounded::meta")]
     pub meta: RecordingMeta,
@@ -139,6 +143,7 @@ impl PatchTable {
             ring_records_log2: 0,
             patches: Vec::new(),
             loops: Vec::new(),
+            slots: Vec::new(),
             meta,
             process,
             modules,

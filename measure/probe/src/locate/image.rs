@@ -9,6 +9,7 @@ use super::files::{self, Links};
 use super::fragments;
 use super::frame_rules::FrameRules;
 use super::functions::{Function, NameSource, Sorted, Symbols};
+use super::got::SlotReads;
 use super::known_addresses::{Known, KnownAddresses};
 use super::mapped::{self, MappedModule};
 use super::names;
@@ -50,6 +51,7 @@ pub struct Image {
     /// Device and inode, to tell a replaced file.
     identity: (u64, u64),
     branches: OnceLock<BranchTargets>,
+    pub(super) slot_reads: OnceLock<SlotReads>,
     /// Of functions and their pieces, ascending: where linear decoding starts anew.
     starts: Vec<u64>,
     /// With what the other modules of the process say; of this one alone until they are asked.
@@ -172,6 +174,7 @@ impl Image {
             debug_file,
             identity,
             branches,
+            slot_reads: OnceLock::new(),
             starts,
             sensitive: RwLock::new(None),
             texts: texts.clone(),
@@ -329,6 +332,29 @@ impl Image {
         let file =
             object::File::parse(&*self.data).map_err(|_| hopscope_unwind::Refused::Machine)?;
         hopscope_unwind::Module::read(&file, bias)
+    }
+
+    /// Parsed again: what is asked for once is not kept.
+    pub(super) fn file(&self) -> Option<object::File<'_>> {
+        object::File::parse(&*self.data).ok()
+    }
+
+    /// All code, cut where a function or a piece of one begins: address and bytes.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.texts.iter().flat_map(|(range, _)| {
+            let first = self.starts.partition_point(|start| *start <= range.start);
+            let end = self.starts.partition_point(|start| *start < range.end);
+            let starts = self.starts[first..end].iter().copied();
+            let ends = starts.clone().chain([range.end]);
+            let from = [range.start].into_iter().chain(starts);
+            from.zip(ends)
+                .filter_map(|(from, to)| Some((from, self.bytes(from..to)?)))
+        })
+    }
+
+    /// Whether it lies in a stub of the procedure linkage table.
+    pub fn is_stub(&self, svma: u64) -> bool {
+        self.imports.is_stub(svma)
     }
 
     /// Reads the DWARF; keep the result for many look-ups.

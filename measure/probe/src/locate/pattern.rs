@@ -45,6 +45,11 @@ impl Pattern {
                 "{INLINED} is for -f of record and top alone"
             )));
         }
+        if caller_of(text).is_some() {
+            return Err(failed(
+                "CALLER->FUNCTION is for -f of record and top alone".into(),
+            ));
+        }
         // A module may be a path, and its function a regular expression.
         let is_regex = text.starts_with('/') && text.ends_with('/') && !text.contains("!/");
         let (module, name) = match text.split_once('!') {
@@ -121,6 +126,16 @@ impl Pattern {
             Name::Match(regex) => names.any(|n| regex.is_match(n)),
         }
     }
+}
+
+/// `module->rest`: calls that one module makes to what the rest names. Captures, in parentheses, have arrows of their own.
+pub fn caller_of(text: &str) -> Option<(&str, &str)> {
+    let is_regex = text.starts_with('/') && text.ends_with('/') && !text.contains('!');
+    let names = text.split('(').next().unwrap_or_default();
+    let (module, _) = names.split_once("->")?;
+    let is_operator = module.ends_with("operator");
+    let names_one = !is_regex && !is_operator && !module.is_empty();
+    names_one.then(|| (module, &text[module.len() + 2..]))
 }
 
 impl fmt::Display for Pattern {

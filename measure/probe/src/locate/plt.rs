@@ -62,6 +62,10 @@ impl Imports {
         self.slots.get(&at).map(String::as_str)
     }
 
+    pub fn is_stub(&self, at: u64) -> bool {
+        self.plt.iter().any(|(range, _)| range.contains(&at))
+    }
+
     /// The symbol that a stub at `at` jumps to.
     pub fn stub(&self, at: u64) -> Option<&str> {
         let (range, bytes) = self.plt.iter().find(|(range, _)| range.contains(&at))?;

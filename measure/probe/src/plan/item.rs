@@ -4,6 +4,7 @@ use crate::instrument::body::unit::Piece;
 use crate::instrument::capture::Capture;
 use crate::live::asked::Asked;
 use crate::live::build::{Selected, Unwind};
+use crate::live::got::LedSlot;
 use crate::locate::Image;
 use hopscope_event::FunctionId;
 use std::ops::Range;
@@ -20,6 +21,8 @@ pub struct Item {
     pub(super) module: Range<u64>,
     pub(super) captures: Vec<Capture>,
     pub(super) inlined: Crossings,
+    /// Its entry stays: these lead into its copy.
+    pub(super) slots: Option<Vec<LedSlot>>,
     pub(super) frames: Option<Frames>,
 }
 
@@ -56,6 +59,7 @@ impl Item {
             module: self.module.clone(),
             captures: &self.captures,
             inlined: &self.inlined,
+            slots: self.slots.as_deref(),
             unwind: self.frames.as_ref().map(|frames| Unwind {
                 image: &self.image,
                 asked: &frames.asked,

@@ -99,9 +99,10 @@ impl Plan {
         image: &Image,
         module: ModuleIx,
         function: &locate::Function,
+        name: String,
     ) -> FunctionId {
         let next = FunctionId(self.functions.len() as u32);
-        let id = *self.ids.entry((module, function.svma)).or_insert(next);
+        let id = *self.ids.entry((module, function.svma, name.clone())).or_insert(next);
         if id == next {
             let lines = self.lines.entry(module).or_insert_with(|| image.lines());
             let (file, line) = lines
@@ -111,7 +112,7 @@ impl Plan {
             self.functions.push(FunctionEntry {
                 id,
                 module,
-                name: function.name.clone(),
+                name,
                 svma: function.svma,
                 size: function.size,
                 file,

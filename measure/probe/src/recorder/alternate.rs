@@ -115,7 +115,7 @@ pub(super) fn run(
         }
         // What a recorder looks after as long as anything is patched.
         hopscope_process::detach_late_stoppers();
-        targets.iter_mut().for_each(Target::give_back_breakpoints);
+        targets.iter_mut().for_each(Target::keep_entries);
         alternated.may_unwind = targets.iter_mut().find_map(Target::may_unwind);
         if alternated.may_unwind.is_some() {
             break;

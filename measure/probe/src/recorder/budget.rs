@@ -104,7 +104,7 @@ pub fn first_pass(
             target.kept();
             if is_look_due {
                 target.recycle(&mut numbers, &mut buffer, &mut Nowhere)?;
-                target.give_back_breakpoints();
+                target.keep_entries();
                 if let Some(who) = target.may_unwind() {
                     return Err(BudgetError::MayUnwind(who));
                 }

@@ -15,7 +15,6 @@ use super::tally::{Called, Tally};
 use crate::live::LiveError;
 use crate::live::breakpoints;
 use crate::live::install::Installed;
-use crate::live::remove;
 use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
@@ -53,6 +52,8 @@ pub struct Target {
     never_left_out: HashSet<FunctionId>,
     /// Calls without a ring, and with a foreign gs, of before this recording began.
     before: [u64; 2],
+    /// GOT slots that were led into copies since the attach.
+    bound_since: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -101,6 +102,7 @@ impl Target {
             gone: HashSet::new(),
             never_left_out: HashSet::new(),
             before: [0; 2],
+            bound_since: 0,
         }
     }
 
@@ -157,19 +159,7 @@ impl Target {
     /// # Errors
     /// The process could not be stopped, or its code not be written to.
     pub(super) fn leave_out(&mut self, functions: &HashSet<FunctionId>) -> Result<(), LiveError> {
-        let installed = &self.installed;
-        let theirs = installed
-            .sites
-            .iter()
-            .filter(|(_, id)| functions.contains(id));
-        let theirs: HashSet<u64> = theirs.map(|(at, _)| *at).collect();
-        let patches = installed.table.patches.iter();
-        // They stay in the table: a forked child may still have our jump there.
-        let patches: Vec<Patch> = patches
-            .filter(|p| theirs.contains(&p.at))
-            .copied()
-            .collect();
-        match remove::restore_some(installed.pid, &installed.memory, &patches) {
+        match self.installed.leave_out(functions) {
             Err(_) if !self.is_alive() => return Ok(()),
             done => done?,
         };
@@ -314,9 +304,33 @@ impl Target {
         Ok(gained)
     }
 
+    /// What leads into copies may be changed by others: debuggers, and the dynamic linker.
+    pub fn keep_entries(&mut self) {
+        self.give_back_breakpoints();
+        self.lead_slots();
+    }
+
+    fn lead_slots(&mut self) {
+        match self.installed.lead_slots() {
+            Ok(led) => self.bound_since += led,
+            // Tried again at the next look; a target that is gone is found out elsewhere.
+            Err(e) => log::debug!("process {}: {e}", self.installed.pid),
+        }
+    }
+
+    /// What the user should know of slots.
+    pub(super) fn note_slots(&self) -> Option<String> {
+        (self.bound_since > 0).then(|| {
+            format!(
+                "process {}: {} GOT slots were bound during the recording; calls through each before the next look (every 50 ms) were not measured",
+                self.installed.pid, self.bound_since
+            )
+        })
+    }
+
     /// Gives entries back in which another tool has set a breakpoint: the function runs on
     /// unmeasured.
-    pub fn give_back_breakpoints(&mut self) {
+    fn give_back_breakpoints(&mut self) {
         let installed = &mut self.installed;
         let (pid, memory) = (installed.pid, &installed.memory);
         let found = self.breakpoints.look(memory, &installed.table.patches);

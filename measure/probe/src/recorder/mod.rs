@@ -205,6 +205,7 @@ impl<S: Sink> Recorder<'_, S> {
             }
             // Some were first seen just now.
             outcome.notes.extend(target.note_children());
+            outcome.notes.extend(target.note_slots());
             outcome.counts.recorded += target.counts.recorded;
             outcome.counts.lost += target.counts.lost;
             outcome.counts.torn += target.counts.torn;
@@ -343,7 +344,7 @@ impl<S: Sink> Recorder<'_, S> {
             if seconds.housekeeping_due(now) {
                 for target in &mut self.targets {
                     target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
-                    target.give_back_breakpoints();
+                    target.keep_entries();
                 }
                 if !self.targets.iter_mut().any(Target::is_measured) {
                     return Ok(

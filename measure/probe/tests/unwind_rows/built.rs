@@ -124,6 +124,7 @@ impl Program {
                 bias: BIAS,
                 module: module.clone(),
                 captures,
+                slots: None,
                 inlined: places.0.get(&function.svma).unwrap_or(&none),
                 unwind: Some(Unwind {
                     image,

@@ -1,4 +1,5 @@
 //! What is attached to, and how.
+use hopscope_probe::plan::Method;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone)]
@@ -9,6 +10,7 @@ pub struct AttachRequest {
     /// Patterns, with captures in parentheses.
     pub functions: Vec<String>,
     pub exclude: Vec<String>,
+    pub method: Method,
     pub ring_records_log2: u32,
     /// Of a process, that can be measured at once.
     pub threads: u32,

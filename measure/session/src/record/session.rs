@@ -71,6 +71,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         request.attach.assume_no_exceptions,
     );
     plan.all_frames = request.symbols.is_some();
+    plan.method = request.attach.method;
     let shown = Shown::begin();
     let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
     let (mut wanted, mut failures) = (Vec::new(), Vec::new());

@@ -69,6 +69,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         Pattern::parse_all(&asked.exclude)?,
         asked.assume_no_exceptions,
     );
+    plan.method = asked.method;
     let mut wanted = Vec::new();
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(asked)?.into_iter().enumerate() {

@@ -49,6 +49,7 @@ mod tests {
 
     fn edges(pieces: &[Piece]) -> Vec<(u64, u64, Option<u64>)> {
         let around = Surroundings {
+            entry_stays: false,
             room: 64,
             branch_into: &|_| false,
         };

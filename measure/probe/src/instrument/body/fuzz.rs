@@ -7,6 +7,10 @@ use std::path::Path;
 pub fn fuzz_image(bytes: &[u8]) {
     if let Ok(image) = Image::parse(Path::new("fuzz"), bytes.to_vec(), (0, 0)) {
         let _ = image.branch_targets();
+        let reads = image.slot_reads();
+        let called = image.got_slots();
+        let called = called.iter().filter(|slot| reads.is_only_called(slot));
+        let _ = (called.count(), image.exports(), image.dependencies());
         let (lines, debug) = (image.lines(), image.debug());
         for f in image.functions() {
             let _ = lines.as_ref().and_then(|lines| lines.find(f.svma, f.size));

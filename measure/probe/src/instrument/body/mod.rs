@@ -16,4 +16,4 @@ pub mod unwinders;
 pub mod unwinding;
 pub mod verdict;
 
-pub use refusal::{NoTables, Refusal};
+pub use refusal::{NoSlot, NoTables, Refusal};

@@ -281,6 +281,7 @@ mod tests {
             bytes: &bytes,
         }];
         let around = Surroundings {
+            entry_stays: false,
             room: 64,
             branch_into: &|_| false,
         };

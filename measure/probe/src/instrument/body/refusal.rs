@@ -62,6 +62,31 @@ pub enum Refusal {
     NotCalled,
     /// Its copy refers to something that is out of reach of where it lies.
     NotLinked(LinkError),
+    /// Nobody can be led into its copy.
+    NoSlot(NoSlot),
+}
+
+/// Why no GOT slot leads into a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NoSlot {
+    Nobody,
+    /// Of this module: its address would be seen, and compared.
+    ReadOtherwise(Arc<str>),
+    /// The process cannot be read.
+    Unknown(Arc<str>),
+}
+
+impl fmt::Display for NoSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoSlot::Nobody => write!(f, "no module that is asked for calls it through a GOT slot"),
+            NoSlot::ReadOtherwise(module) => write!(
+                f,
+                "{module} does not only call through its GOT slot: a copy's address would be seen"
+            ),
+            NoSlot::Unknown(why) => write!(f, "GOT slots cannot be read: {why}"),
+        }
+    }
 }
 
 /// Why unwinders cannot be given tables of a copy.
@@ -150,6 +175,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::TooLarge => write!(f, "larger than 16 MiB"),
             Refusal::NotLinked(why) => write!(f, "its copy cannot be linked: {why}"),
+            Refusal::NoSlot(why) => why.fmt(f),
             Refusal::NotCalled => write!(
                 f,
                 "not a whole function: it is entered with a stack frame in place"
@@ -159,6 +185,14 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
+    /// The function could be measured if nothing had to be written to its entry.
+    pub fn is_of_the_entry(&self) -> bool {
+        matches!(
+            self,
+            Refusal::NoRoom { .. } | Refusal::BranchIntoPatch { .. } | Refusal::CallInPatch
+        )
+    }
+
     /// The reason without addresses and sizes: the same text for all functions that it holds for.
     pub fn kind(&self) -> String {
         let kind = match self {
@@ -206,6 +240,7 @@ impl Refusal {
             Refusal::TooLarge => "too-large",
             Refusal::NotCalled => "not-called",
             Refusal::NotLinked(_) => "not-linked",
+            Refusal::NoSlot(_) => "no-slot",
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Surroundings<'a> {
     pub room: u64,
     /// Whether a direct branch anywhere in the module lands in a range.
     pub branch_into: &'a dyn Fn(Range<u64>) -> bool,
+    /// No jump is written there.
+    pub entry_stays: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,10 @@ impl Unit {
             } else {
                 0
             };
-        let window = patch_at + 1..patch_at + JUMP_BYTES;
+        let window = match around.entry_stays {
+            true => patch_at..patch_at,
+            false => patch_at + 1..patch_at + JUMP_BYTES,
+        };
         if around.room < window.end - entry {
             return Err(Refusal::NoRoom {
                 bytes: around.room.saturating_sub(patch_at - entry),
@@ -145,10 +150,15 @@ impl Unit {
 
     /// Decodes again what was accepted before: units of all functions of a large program together
     /// take more memory than anything else.
-    pub fn again(pieces: &[Piece], red_zone_at_entry: bool) -> Result<Unit, Refusal> {
+    pub fn again(
+        pieces: &[Piece],
+        red_zone_at_entry: bool,
+        entry_stays: bool,
+    ) -> Result<Unit, Refusal> {
         let around = Surroundings {
             room: u64::MAX,
             branch_into: &|_| false,
+            entry_stays,
         };
         let unit = Unit::decode(pieces, &around)?;
         Ok(Unit {

@@ -20,6 +20,8 @@ pub struct ProcessTraits<'p> {
     pub no_tables: Option<&'p NoTables>,
     /// The user asserts that nothing is unwound, so that landing pads are dead code too.
     pub assume_no_exceptions: bool,
+    /// Nothing is written to the function: callers are led into its copy by their GOT slots.
+    pub entry_stays: bool,
     /// User shadow stacks are on (x86_Thread_features: shstk).
     pub shadow_stack: bool,
 }
@@ -73,6 +75,7 @@ pub fn accept<'a>(
     let around = Surroundings {
         room: room(image, function),
         branch_into: &|range| image.branch_targets().any_in(range),
+        entry_stays: process.entry_stays,
     };
     let mut unit = Unit::decode(&pieces, &around)?;
     if unit.leaves_for_good {

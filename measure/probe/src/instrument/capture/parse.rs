@@ -1,7 +1,7 @@
 //! What to time and what to take along: `acl_in(frame->n, frame->pkts[0..n].seq, return)`.
 use super::Scalar;
 use crate::locate::module_names::ModuleNames;
-use crate::locate::pattern::{INLINED, Pattern};
+use crate::locate::pattern::{INLINED, Pattern, caller_of};
 use crate::locate::{Function, LocateError};
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub struct Selection {
     pub captures: Vec<Wanted>,
     /// `inlined:`: not functions, but where they were inlined into others.
     pub inlined: bool,
+    /// Only what these modules call.
+    pub callers: Option<Pattern>,
 }
 
 /// One capture, as it was written.
@@ -77,11 +79,15 @@ impl Selection {
             whole: None,
             captures: Vec::new(),
             inlined: false,
+            callers: None,
         }
     }
 
     /// All of the text is names, whatever parentheses it has.
     pub fn without_captures(text: &str) -> Result<Selection, LocateError> {
+        if let Some((callers, rest)) = caller_of(text) {
+            return Selection::without_captures(rest)?.of_callers(callers, text);
+        }
         Ok(match inlined(text) {
             Some(pattern) => Selection {
                 inlined: true,
@@ -91,7 +97,23 @@ impl Selection {
         })
     }
 
+    fn of_callers(self, module: &str, text: &str) -> Result<Selection, LocateError> {
+        if self.inlined {
+            return Err(LocateError::Pattern {
+                pattern: text.to_owned(),
+                why: "what is inlined is not called by a module".to_owned(),
+            });
+        }
+        Ok(Selection {
+            callers: Some(Pattern::parse(&format!("{module}!*"))?),
+            ..self
+        })
+    }
+
     pub fn parse(text: &str) -> Result<Selection, LocateError> {
+        if let Some((callers, rest)) = caller_of(text) {
+            return Selection::parse(rest)?.of_callers(callers, text);
+        }
         if inlined(text).is_some() {
             return Selection::without_captures(text);
         }
@@ -119,6 +141,7 @@ impl Selection {
             whole,
             captures,
             inlined: false,
+            callers: None,
         })
     }
 
@@ -132,6 +155,7 @@ impl Selection {
             whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
             captures: self.captures.clone(),
             inlined: self.inlined,
+            callers: self.callers.as_ref().map(|c| names.resolve(c)).transpose()?,
         })
     }
 
@@ -151,6 +175,10 @@ impl Selection {
 
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(callers) = &self.callers {
+            let text = callers.to_string();
+            write!(f, "{}->", text.strip_suffix("!*").unwrap_or(&text))?;
+        }
         if self.inlined {
             f.write_str(INLINED)?;
         }

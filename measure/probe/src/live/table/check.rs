@@ -37,6 +37,7 @@ impl PatchTable {
             self.functions.len(),
             self.patches.len(),
             self.loops.len(),
+            self.slots.len(),
             self.captures.len(),
         ];
         let words = [&self.meta.command_line, &self.process.command_line];
@@ -77,6 +78,12 @@ impl PatchTable {
         if !self.loops.iter().all(lies_in_a_copy) || !self.loops.is_sorted_by_key(|l| l.at) {
             return damaged("a loop of a copy that lies in none");
         }
+        let leads_to_a_copy = |slot: &super::GotPatch| {
+            slot.at < USER_END && self.segment_at(slot.replaced).is_some()
+        };
+        if !self.slots.iter().all(leads_to_a_copy) || !self.slots.is_sorted() {
+            return damaged("a GOT slot that does not lead to a copy");
+        }
         let apart = |w: &[super::Patch]| w[1].at - w[0].at >= JUMP_BYTES;
         let ascending = self.patches.is_sorted_by_key(|p| p.at);
         if !ascending || !self.patches.windows(2).all(apart) {
@@ -103,7 +110,11 @@ impl PatchTable {
             .checked_add(JUMP_BYTES)
             .filter(|end| *end <= USER_END)?;
         let to = next.checked_add_signed(i32::from_le_bytes(distance).into())?;
-        self.segments.iter().find(|s| s.contains(to))
+        self.segment_at(to)
+    }
+
+    pub(in crate::live) fn segment_at(&self, address: u64) -> Option<&Area> {
+        self.segments.iter().find(|s| s.contains(address))
     }
 }
 

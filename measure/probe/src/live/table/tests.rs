@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 const CODE: u64 = 0x10_0000;
 const COPIES: u64 = 0x40_0000;
+const GOT: u64 = 0x20_0000;
 
 fn jump(at: u64, to: u64) -> [u8; 5] {
     let d = ((to - at - 5) as i32).to_le_bytes();
@@ -16,6 +17,15 @@ fn patch(at: u64) -> Patch {
         at,
         original: [0x90; 5],
         replaced: jump(at, COPIES + 16),
+    }
+}
+
+fn slot(at: u64) -> GotPatch {
+    GotPatch {
+        at,
+        function: CODE + 0x5000,
+        found: CODE + 0x5000,
+        replaced: COPIES + 32,
     }
 }
 
@@ -55,6 +65,7 @@ pub(crate) fn table() -> PatchTable {
         pool_contexts: 2,
         ring_records_log2: 4,
         patches: vec![patch(CODE), patch(CODE + 5), patch(CODE + 0x3000)],
+        slots: vec![slot(GOT), slot(GOT + 8)],
         ..PatchTable::new(meta, process, Vec::new(), Vec::new())
     }
 }
@@ -78,7 +89,7 @@ fn what_no_recorder_writes_is_refused() {
         len: 0x2000,
     };
     type Change<'a> = (&'a str, &'a dyn Fn(&mut PatchTable));
-    let changes: [Change; 12] = [
+    let changes: [Change; 15] = [
         ("copies", &|t| t.segments.push(huge)),
         ("area", &|t| t.segments.push(wrapping)),
         ("area", &|t| t.header = wrapping),
@@ -91,6 +102,9 @@ fn what_no_recorder_writes_is_refused() {
         ("overlap", &|t| t.patches.push(patch(CODE + 0x3004))),
         ("copy", &|t| t.patches[1].replaced[0] = 0xe8),
         ("copy", &|t| t.patches[1].at = u64::MAX - 3),
+        ("slot", &|t| t.slots[1].replaced = CODE),
+        ("slot", &|t| t.slots[1].at = u64::MAX - 3),
+        ("slot", &|t| t.slots.swap(0, 1)),
     ];
     for (why, change) in changes {
         let mut changed = table();
@@ -119,6 +133,7 @@ fn no_list_takes_much_more_than_its_bytes() {
     let lists = [
         ("/segments", check::SEGMENTS_AT_MOST),
         ("/patches", check::FUNCTIONS_AT_MOST),
+        ("/slots", check::FUNCTIONS_AT_MOST),
         ("/modules", check::MODULES_AT_MOST),
         ("/functions", check::FUNCTIONS_AT_MOST),
         ("/captures", check::FUNCTIONS_AT_MOST),
@@ -135,6 +150,7 @@ fn no_list_takes_much_more_than_its_bytes() {
         let element = match at {
             "/segments" => r#"{"at":0,"len":0}"#,
             "/patches" => r#"{"at":0,"original":[0,0,0,0,0],"replaced":[0,0,0,0,0]}"#,
+            "/slots" => r#"{"at":0,"function":0,"found":0,"replaced":0}"#,
             "/modules" => r#"{"ix":0,"path":"","build_id":""}"#,
             "/functions" => r#"{"id":0,"module":0,"name":"","svma":0,"size":0}"#,
             "/captures" => {
@@ -188,6 +204,7 @@ proptest! {
         let mut t = table();
         (t.segments, t.header, t.contexts, t.pool) = (vec![area(0)], area(1), area(2), area(3));
         (t.ring_records_log2, t.pool_contexts) = (log2, contexts);
+        t.slots = sites.iter().map(|at| slot(*at)).collect();
         t.patches = sites.into_iter().map(|at| Patch { at, ..patch(CODE) }).collect();
         let _ = PatchTable::from_bytes(&t.to_bytes(State::Patched));
     }

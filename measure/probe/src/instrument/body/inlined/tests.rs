@@ -49,6 +49,7 @@ fn landing(
         bytes: code,
     }];
     let around = Surroundings {
+        entry_stays: false,
         room: 64,
         branch_into: &|_| false,
     };

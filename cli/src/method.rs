@@ -1,0 +1,25 @@
+//! `--method` of `record` and `top`.
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use hopscope_probe::plan::Method;
+
+const ALL: [(&str, Method, &str); 3] = [
+    (
+        "auto",
+        Method::Auto,
+        "By a jump at the entry; where it has no room there, by GOT slots",
+    ),
+    ("jump", Method::Jump, "By a jump at the function's entry"),
+    (
+        "got",
+        Method::Got,
+        "By the GOT slots of modules that call it; nothing is written to code",
+    ),
+];
+
+pub fn method() -> impl TypedValueParser<Value = Method> {
+    let values = ALL.map(|(word, _, help)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(values).map(|word| {
+        let named = ALL.into_iter().find(|(known, ..)| *known == word);
+        named.map_or_else(Method::default, |(_, method, _)| method)
+    })
+}
