@@ -19,6 +19,7 @@ mod debuggers;
 mod demo;
 mod detached;
 mod diff;
+mod distress;
 mod early_end;
 mod execution;
 mod export;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
     demo::register(&mut suite);
     detached::register(&mut suite);
     diff::register(&mut suite);
+    distress::register(&mut suite);
     early_end::register(&mut suite);
     execution::register(&mut suite);
     export::register(&mut suite);

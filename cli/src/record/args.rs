@@ -6,7 +6,7 @@ use clap::Args;
 use hopscope_probe::live::install::Stores;
 use hopscope_probe::plan::Method;
 use hopscope_session::attach::AttachRequest;
-use hopscope_session::record::{FlightRequest, RecordRequest, parse_check_cost};
+use hopscope_session::record::{DistressRequest, FlightRequest, RecordRequest, parse_check_cost};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +57,22 @@ pub struct RecordArgs {
     /// Detach if the estimated slowdown exceeds this percentage (at most 900)
     #[arg(long, value_name = "PCT", default_value_t = 50.0)]
     max_overhead: f64,
+    /// Detach if more than this percentage of a second's records is lost
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
+    max_loss: Option<f64>,
+    /// Detach at once when a call takes longer: 'FUNCTION > 5ms', 'packet > 5ms' (repeatable)
+    ///
+    /// 'packet > TIME' needs --root.
+    #[arg(long, value_name = "WHEN")]
+    detach_on: Vec<String>,
+    /// Detach at once when this file is not touched any more (its time of modification)
+    ///
+    /// Let the application, or what watches over it, touch it as long as all is well.
+    #[arg(long, value_name = "FILE")]
+    heartbeat: Option<PathBuf>,
+    /// With --heartbeat: how often the file is touched at least
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "1s", requires = "heartbeat")]
+    heartbeat_within: Duration,
     /// Leave out functions whose probes would take more than this percentage of the targets' time (5, 0.5%)
     ///
     /// Those with the shortest calls go first. Running processes are watched for 1 to 5 s before the recording; what
@@ -201,6 +217,11 @@ impl RecordArgs {
             duration: self.duration,
             calls: self.count,
             max_overhead_percent: self.max_overhead,
+            distress: DistressRequest {
+                max_loss_percent: self.max_loss,
+                heartbeat: self.heartbeat.map(|file| (file, self.heartbeat_within)),
+                calls: self.detach_on,
+            },
             budget_percent: self.budget,
             follow_forks: self.follow_forks,
             symbols: self.symbols,

@@ -7,11 +7,13 @@ pub(super) use drain::{Drain, thread_entry};
 use drain::{comm, nameless_entry};
 
 use super::children::Children;
+use super::governor::SlowCalls;
 use super::looking::Looking;
 use super::numbers::Numbers;
 use super::owner::Owner;
 use super::sink::Sink;
 use super::tally::{Called, Tally};
+use super::trigger::Trigger;
 use crate::live::LiveError;
 use crate::live::breakpoints;
 use crate::live::install::Installed;
@@ -19,7 +21,7 @@ use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{FunctionId, ProcessIx, Record, ThreadIx};
+use hopscope_event::{FunctionId, ProcessIx, Record, ThreadIx, TriggerEntry};
 use hopscope_process::procfs;
 use hopscope_trace::TraceError;
 use std::collections::HashSet;
@@ -52,6 +54,8 @@ pub struct Target {
     never_left_out: HashSet<FunctionId>,
     /// Calls without a ring, and with a foreign gs, of before this recording began.
     before: [u64; 2],
+    /// Calls that are to end the recording if they take too long.
+    slow_calls: Option<SlowCalls>,
     /// GOT slots that were led into copies since the attach.
     bound_since: usize,
 }
@@ -102,6 +106,7 @@ impl Target {
             gone: HashSet::new(),
             never_left_out: HashSet::new(),
             before: [0; 2],
+            slow_calls: None,
             bound_since: 0,
         }
     }
@@ -292,6 +297,7 @@ impl Target {
             counts: &mut self.counts,
             count_calls: self.count_calls,
             tally: self.tally.as_mut(),
+            slow_calls: self.slow_calls.as_mut(),
         };
         let gained = drain.ring(
             &ring,
@@ -316,6 +322,15 @@ impl Target {
             // Tried again at the next look; a target that is gone is found out elsewhere.
             Err(e) => log::debug!("process {}: {e}", self.installed.pid),
         }
+    }
+
+    pub(super) fn watch_calls(&mut self, slow: &[Trigger]) {
+        self.slow_calls = (!slow.is_empty()).then(|| SlowCalls::new(slow));
+    }
+
+    /// The first call that took too long.
+    pub(super) fn slow_call(&mut self) -> Option<TriggerEntry> {
+        self.slow_calls.as_mut()?.first.take()
     }
 
     /// What the user should know of slots.

@@ -4,6 +4,7 @@ pub mod alternate;
 pub mod budget;
 mod children;
 pub mod flight;
+pub mod governor;
 mod looking;
 mod measured;
 mod numbers;
@@ -27,6 +28,7 @@ use crate::counters::read_tsc;
 use crate::live::remove::Detached;
 use alternate::Alternation;
 use budget::{Budget, Keeper};
+use governor::{Beats, Governor};
 use hopscope_event::ring::Visit;
 use hopscope_event::{
     ClockSync, LeftOutEntry, OffCpuEntry, ProbeCost, Record, ThreadIx, TscFrequency,
@@ -58,6 +60,7 @@ pub struct Recorder<'a, S: Sink> {
     pub targets: Vec<Target>,
     pub writer: &'a mut S,
     pub limits: Limits,
+    pub governor: Governor,
     pub frequency: TscFrequency,
     pub cost: Option<ProbeCost>,
     pub numbers: Numbers,
@@ -295,8 +298,11 @@ impl<S: Sink> Recorder<'_, S> {
         seconds.prime(&self.targets);
         let mut keeper = self.budget.map(|budget| Keeper::new(budget, &self.targets));
         let mut left_out_before = 0;
+        let mut beats = Beats::begin(self.governor.heartbeat.take(), started);
+        let mut counted = governor::Counted::default();
         for target in &mut self.targets {
             target.count_calls = self.limits.calls.is_some();
+            target.watch_calls(&self.governor.slow_calls);
         }
         loop {
             if stop() {
@@ -312,6 +318,10 @@ impl<S: Sink> Recorder<'_, S> {
                     &mut buffer,
                     self.writer,
                 )?);
+            }
+            let slow = self.targets.iter_mut().find_map(Target::slow_call);
+            if let Some(call) = slow {
+                return Ok(Ended::Distress(self.governor.slow(call, self.frequency)));
             }
             // Written before it is given up in the rings: who is killed in between leaves records
             // twice, not nowhere.
@@ -342,6 +352,9 @@ impl<S: Sink> Recorder<'_, S> {
                 return Ok(Ended::Duration);
             }
             if seconds.housekeeping_due(now) {
+                if let Some(distress) = beats.look(now) {
+                    return Ok(Ended::Distress(distress));
+                }
                 for target in &mut self.targets {
                     target.recycle(&mut self.numbers, &mut buffer, self.writer)?;
                     target.keep_entries();
@@ -367,6 +380,10 @@ impl<S: Sink> Recorder<'_, S> {
                 self.writer.flush()?;
                 let line = self.status(&mut seconds, span, now - started);
                 status(line);
+                let counts = self.targets.iter().map(|t| t.counts);
+                if let Some(distress) = counted.loss_since(&self.governor, counts) {
+                    return Ok(Ended::Distress(distress));
+                }
                 // What was left out since may have been what it was.
                 let is_less =
                     left_out.len() > std::mem::replace(&mut left_out_before, left_out.len());

@@ -1,6 +1,7 @@
 //! How a recording ended, and what came of it.
 use super::RingCounts;
 use super::alternate::Alternated;
+use super::governor::Distress;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, LeftOutEntry, OffCpuEntry};
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub enum Ended {
         percent: f64,
         limit: f64,
     },
+    /// The targets are left alone.
+    Distress(Distress),
     /// A module was loaded because of which measured functions may be unwound.
     MayUnwind(String),
     /// Probes take more than their budget, and could not be taken away.
@@ -49,6 +52,7 @@ impl std::fmt::Display for Ended {
                     "the estimated slowdown of {percent:.0} % is above the limit of {limit:.0} % (--max-overhead)"
                 )
             }
+            Ended::Distress(why) => why.fmt(f),
             Ended::MayUnwind(who) => {
                 write!(
                     f,

@@ -66,6 +66,7 @@ pub fn salvage<W: Write>(
             counts: &mut counts,
             count_calls: false,
             tally: None,
+            slow_calls: None,
         };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }

@@ -49,16 +49,16 @@ pub(super) struct Chosen {
     pub entry: BudgetEntry,
 }
 
-/// Functions that are left out are refused in `plan` from then on. `roots` never are.
+/// Functions that are left out are refused in `plan` from then on. `needed` never are.
 pub(super) fn choose(
     budget: Budget,
     targets: &mut [Target],
     plan: &mut Plan,
-    roots: &[FunctionId],
+    needed: &[FunctionId],
     stop: &AtomicBool,
 ) -> Result<Chosen> {
     for target in targets.iter_mut() {
-        target.counts_calls(roots);
+        target.counts_calls(needed);
     }
     let pass = match budget.watched_first {
         true => first_pass(targets, budget, &|| stop.load(Ordering::Relaxed)),

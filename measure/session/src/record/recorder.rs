@@ -3,6 +3,7 @@ use super::{RecordRequest, check_cost, summary};
 use hopscope_event::RecordingMeta;
 use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::recorder::budget::Budget;
+use hopscope_probe::recorder::governor::Governor;
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::{Limits, Numbers, Recorder, RecorderResult, Sink, Target};
 use std::io::IsTerminal;
@@ -17,6 +18,7 @@ pub(super) struct Parts<'a> {
     pub meta: &'a RecordingMeta,
     pub switches: Option<Switches>,
     pub budget: Option<Budget>,
+    pub governor: Governor,
     pub stop: &'a AtomicBool,
 }
 
@@ -31,6 +33,7 @@ impl Parts<'_> {
                 calls: self.request.calls,
                 max_overhead_percent: self.request.max_overhead_percent,
             },
+            governor: self.governor,
             frequency,
             cost: self.meta.probe_cost,
             budget: self.budget,

@@ -15,6 +15,8 @@ pub struct RecordRequest {
     pub duration: Option<Duration>,
     pub calls: Option<u64>,
     pub max_overhead_percent: f64,
+    /// Ends it at once for its targets' sake.
+    pub distress: DistressRequest,
     /// Functions are left out whose probes take more than this of the targets' time, together.
     pub budget_percent: Option<f64>,
     /// Children that targets fork are measured, too.
@@ -37,6 +39,17 @@ pub struct RecordRequest {
     /// All threads are stopped once, with nothing done meanwhile.
     pub dry_stop: bool,
     pub json: bool,
+}
+
+/// What the targets are left alone for.
+#[derive(Debug, Clone, Default)]
+pub struct DistressRequest {
+    /// Of the records of a second.
+    pub max_loss_percent: Option<f64>,
+    /// A file that is touched as long as all is well, and how often it is at least.
+    pub heartbeat: Option<(PathBuf, Duration)>,
+    /// Calls that take too long: `FUNCTION > TIME`.
+    pub calls: Vec<String>,
 }
 
 /// A flight recorder: what lies around a trigger is saved.

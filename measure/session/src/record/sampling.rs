@@ -20,7 +20,7 @@ pub(super) struct Asked {
 }
 
 /// Functions of this name: `NAME` or `MODULE!NAME`. In several processes they may be several.
-fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
+pub(super) fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
     let is_it = |f: &&FunctionEntry| {
         let module = &plan.modules[f.module.0 as usize].path;
         f.name == text || format!("{}!{}", basename(module.as_ref()), f.name) == text
@@ -39,9 +39,12 @@ fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
 /// What a run begins with. Empty when none was named.
 pub(super) fn roots(request: &RecordRequest, plan: &Plan) -> Result<Vec<FunctionId>> {
     let of_packets = |text: &String| matches!(When::parse(text), Ok(When::Packet { .. }));
+    let mut triggers = request.triggers().iter().chain(&request.distress.calls);
     match &request.root {
-        Some(_) if request.every.is_none() && !request.triggers().iter().any(of_packets) => {
-            refuse!("--root goes with --every, and with 'packet > TIME' of --trigger")
+        Some(_) if request.every.is_none() && !triggers.any(of_packets) => {
+            refuse!(
+                "--root goes with --every, and with 'packet > TIME' of --trigger and --detach-on"
+            )
         }
         Some(root) => named(plan, root).with_context(|| "--root"),
         None => Ok(Vec::new()),

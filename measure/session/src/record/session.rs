@@ -14,7 +14,7 @@ use crate::error::{Context, Result, refuse};
 use crate::output;
 use crate::signals::{ignored_at_start, stop_at_signals};
 use hopscope_event::table::{ModuleEntry, TargetStops};
-use hopscope_event::{OffCpuEntry, ProcessIx};
+use hopscope_event::{FunctionId, OffCpuEntry, ProcessIx};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::instrument::capture::parse::Selection;
 use hopscope_probe::live::install::{InstallOptions, host_has_bmi2};
@@ -117,6 +117,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let roots = sampling::roots(request, &plan)?;
     let (mut meta, off_ticks) = with_calibration(&request.attach, &options);
     let triggers = asked.calls(request, &plan, &roots, meta.tsc_frequency)?;
+    let governor = super::distress::governor(request, &plan, &roots, meta.tsc_frequency)?;
     let file = match request.flight {
         Some(_) => None,
         None => Some(NewFile::create(request, beside)?),
@@ -147,7 +148,9 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         .budget_percent
         .map(|percent| {
             let budget = budget::budget(percent, &meta, watched_first);
-            budget::choose(budget, &mut targets, &mut plan, &roots, &stop)
+            let slow = governor.slow_calls.iter().flat_map(|t| &t.functions);
+            let needed: Vec<FunctionId> = roots.iter().chain(slow).copied().collect();
+            budget::choose(budget, &mut targets, &mut plan, &needed, &stop)
         })
         .transpose()?;
     drop(shown);
@@ -185,6 +188,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         budget: chosen.as_ref().map(|chosen| chosen.budget),
         meta: &meta,
         switches: switches.ok(),
+        governor,
         stop: &stop,
     };
     let recorded = match (file, &request.flight) {

@@ -19,6 +19,7 @@ use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_
 use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::governor::Governor;
 use hopscope_probe::recorder::{Ended, Limits, Numbers, Recorder, RecorderResult, Target};
 use hopscope_report::{Scale, TimeUnit, printable};
 use std::cell::RefCell;
@@ -166,6 +167,7 @@ fn look(
             calls: None,
             max_overhead_percent: request.max_overhead_percent,
         },
+        governor: Governor::default(),
         frequency: meta.tsc_frequency,
         cost: meta.probe_cost,
         budget: None,
@@ -225,6 +227,9 @@ fn end(
     shown.context("showing what was measured")?;
     Ok(matches!(
         outcome.ended,
-        Ended::Overhead { .. } | Ended::MayUnwind(_) | Ended::NotLeftOut(_)
+        Ended::Overhead { .. }
+            | Ended::Distress(_)
+            | Ended::MayUnwind(_)
+            | Ended::NotLeftOut(_)
     ))
 }

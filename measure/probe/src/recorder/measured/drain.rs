@@ -1,5 +1,6 @@
 //! Records copied out of one ring into the sink.
 use crate::recorder::sink::Sink;
+use crate::recorder::governor::SlowCalls;
 use crate::recorder::tally::Tally;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
@@ -28,6 +29,7 @@ pub(in crate::recorder) struct Drain<'a, S: Sink> {
     pub counts: &'a mut RingCounts,
     pub count_calls: bool,
     pub tally: Option<&'a mut Tally>,
+    pub slow_calls: Option<&'a mut SlowCalls>,
 }
 
 impl<S: Sink> Drain<'_, S> {
@@ -65,6 +67,9 @@ impl<S: Sink> Drain<'_, S> {
             };
             if let Some(tally) = &mut self.tally {
                 tally.add(&batch);
+            }
+            if let Some(slow) = &mut self.slow_calls {
+                slow.see(&batch);
             }
             self.writer.records(batch)?;
             if self.count_calls {
