@@ -115,7 +115,10 @@ fn heartbeat() -> Result<()> {
     let mut record = asked(&file);
     record.args(["-d", "1s"]);
     let ready = file.with_extension("again");
-    record.arg("--ready-file").arg(&ready).stdout(Stdio::piped());
+    record
+        .arg("--ready-file")
+        .arg(&ready)
+        .stdout(Stdio::piped());
     touched.set_modified(SystemTime::now())?;
     let mut recorder = Target::spawn_with_ready_file(&mut record, &ready)?;
     while recorder.child().try_wait()?.is_none() {
@@ -151,7 +154,11 @@ fn refused() -> Result<()> {
     let running = Running::start()?;
     let file = scratch().join("refused.hop");
     for (option, value, why) in [
-        ("--detach-on", "other > 5ms", "other is not among the 1 functions"),
+        (
+            "--detach-on",
+            "other > 5ms",
+            "other is not among the 1 functions",
+        ),
         ("--detach-on", "packet > 5ms", "--root FUNCTION"),
         ("--detach-on", "exit", "write 'FUNCTION > 5ms'"),
         ("--detach-on", "work > 5", "with a unit"),

@@ -1,25 +1,22 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
+mod choosing;
 mod inlined;
 mod interposed;
 mod item;
 mod noted;
+mod process;
 
-use crate::instrument::body::hazards::Hazards;
-use crate::instrument::body::inlined::Crossings;
-use crate::instrument::body::sensitive;
+use crate::instrument::body::Refusal as WhyNot;
 use crate::instrument::body::unit::{Piece, Unit};
-use crate::instrument::body::unwinding::Unwinding as MayUnwind;
 use crate::instrument::body::verdict::{self, ProcessTraits};
-use crate::instrument::body::{NoSlot, NoTables, Refusal as WhyNot};
-use crate::instrument::capture::parse::{Selection, Wanted};
-use crate::instrument::resolve::{CannotCapture, Policy, Subject, resolve};
-use crate::live::asked::{self, Asked};
+use crate::instrument::capture::parse::Selection;
+use crate::instrument::resolve::{CannotCapture, Policy};
 use crate::locate::module_names::ModuleNames;
 use crate::locate::pattern::Pattern;
 use crate::locate::signature::Debug;
 use crate::locate::{self, Image, Lines, LocateError, MappedModule, basename};
-use crate::new_modules::{Watch, mapped_code_kb};
+use crate::new_modules::Watch;
 use crate::progress::{self, Phase};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
@@ -28,12 +25,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use choosing::{Choice, Chosen, Home};
 use inlined::ByFunction;
-use interposed::Slots;
 pub use inlined::InlinedPlaces;
 pub use interposed::Method;
-use item::Frames;
+use interposed::Slots;
 pub use item::Item;
+use process::Opened;
 
 /// The recording's tables, filled process by process.
 #[derive(Default)]
@@ -135,53 +133,11 @@ impl Plan {
         shadow_stack: bool,
         policy: &Policy,
     ) -> Result<Vec<Item>, PlanError> {
-        let code_kb = mapped_code_kb(pid);
-        let modules = locate::mapped_modules(pid)?;
-        let (mut opened, mut unread) = (Vec::new(), Vec::new());
-        progress::begin(Phase::Files, modules.len());
-        for module in &modules {
-            progress::step(1);
-            match self.image(pid, module) {
-                Ok((image, ix)) => opened.push((module, image, ix)),
-                Err(e) => {
-                    self.refuse_module(module, &e);
-                    unread.push(basename(&module.path));
-                }
-            }
-        }
-        sensitive::close(opened.iter().map(|(_, image, _)| &**image));
-        let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
-        if !unread.is_empty() || images.iter().any(|i| i.switches_stacks()) {
-            self.switchers.insert(pid);
-        }
-        let mut asked = Err(NoTables::default());
-        let mut walked = images.iter().any(|i| walks(i) || i.is_unwinder());
-        let unwinding = match self.assume_no_exceptions {
-            true => None,
-            false => {
-                let mut hazards = Hazards::of(images.iter().copied());
-                unread.iter().for_each(|name| hazards.add_unread(name));
-                let unwinding = MayUnwind::of(&images, &hazards);
-                asked = match unread.first() {
-                    Some(name) => Err(format!("{name} cannot be read")),
-                    None => self.asked(&opened),
-                }
-                .map_err(|why| NoTables::because(&why));
-                walked |= hazards.unwinds();
-                let hazards_unwind = hazards.unwinds();
-                let names = unread.iter().map(|name| (*name).to_owned()).collect();
-                let kept = opened.iter().map(|(_, image, _)| image.clone()).collect();
-                self.watches.insert(
-                    pid,
-                    Watch::new(pid, &modules, kept, names, hazards, code_kb)
-                        .answered(hazards_unwind && asked.is_ok()),
-                );
-                Some(unwinding)
-            }
-        };
-        let names = ModuleNames::of_process(pid, &modules);
+        let seen = self.look_into(pid)?;
+        let names = ModuleNames::of_process(pid, &seen.modules);
         let resolved: Result<Vec<_>, _> = selections.iter().map(|s| s.resolved(&names)).collect();
         let (selections, left_out) = (&resolved?[..], names.resolve_all(&self.excluded)?);
+        let opened = seen.opened();
         if selections.iter().any(|s| s.inlined) {
             progress::begin(Phase::Inlined, opened.len());
         }
@@ -194,175 +150,54 @@ impl Plan {
                 found
             })
             .collect();
+        let functions = opened.iter().map(|(_, image, _)| image.functions().len());
+        progress::begin(Phase::Functions, functions.sum());
+        let choice = Choice::new(selections, &left_out, policy, self.method);
         let slots = OnceCell::new();
         let slots = || slots.get_or_init(|| Slots::of(pid, &opened));
-        let mut items = Vec::new();
-        let functions = images.iter().map(|image| image.functions().len());
-        progress::begin(Phase::Functions, functions.sum());
-        let (mut matched, mut excluded, mut not_called) = (0usize, 0usize, 0usize);
-        // What is asked for by a slot is known by the slot's name, too: what an IFUNC was resolved to has no other.
-        let by_slots = self.method == Method::Got || selections.iter().any(|s| s.callers.is_some());
-        for (n, (module, image, ix)) in opened.iter().enumerate() {
-            let (base, path) = (basename(&module.path), module.path.to_string_lossy());
-            let tables = asked.as_ref().map_err(NoTables::clone).and_then(|_| {
-                let tables = image.unwind_tables(module.bias);
-                tables.map_err(|why| NoTables::because(&why.to_string()))
-            });
+        let mut chosen = Chosen::default();
+        for (n, within) in within.iter().enumerate() {
+            let tables = seen.tables(&opened, n);
             let process = ProcessTraits {
-                unwinding: unwinding.as_ref().map(|u| u.module(n)),
+                unwinding: seen.unwinding.as_ref().map(|u| u.module(n)),
                 tables: tables.as_ref().ok(),
                 no_tables: tables.as_ref().err(),
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
                 entry_stays: false,
             };
-            let within = &within[n];
+            let (module, image, ix) = &opened[n];
+            let home = Home {
+                module,
+                image,
+                ix: *ix,
+                base: basename(&module.path),
+                path: module.path.to_string_lossy(),
+                within,
+                process,
+                asked: seen.asked.as_ref().ok(),
+                walked: seen.walked,
+            };
             for function in image.functions() {
                 progress::step(1);
-                let address = function.svma.wrapping_add(module.bias);
-                let named = match by_slots.then(&slots) {
-                    Some(Ok(slots)) => slots.named(address, function),
-                    _ => None,
-                };
-                let function = named.as_ref().unwrap_or(function);
-                let wanted = wanted(selections, &path, function);
-                let around = within.of(function);
-                // Who has chosen functions in it is measured, too.
-                let Some(wanted) = wanted.or_else(|| around.map(|_| Vec::new())) else {
-                    continue;
-                };
-                if left_out.iter().any(|p| p.matches(&path, function)) {
-                    if self.left_out.insert((*ix, function.svma)) {
-                        self.inlined.left_out += around.map_or(0, |a| a.places.len());
-                    }
-                    excluded += 1;
-                    continue;
-                }
-                matched += 1;
-                let callers = match around {
-                    None => callers(selections, &path, function),
-                    Some(_) => Vec::new(),
-                };
-                let judge = |entry_stays| {
-                    let process = ProcessTraits {
-                        entry_stays,
-                        ..process
-                    };
-                    accept(module, image, function, process)
-                };
-                let led = || match slots() {
-                    Ok(slots) => slots.to(address, &callers),
-                    Err(why) => Err(NoSlot::Unknown(why.to_string().into())),
-                };
-                let method = (self.method, !callers.is_empty());
-                match interposed::choose(method, || judge(false), || judge(true), led) {
-                    Ok(((unit, pieces), led)) => {
-                        let name = match &led {
-                            Some(led) => {
-                                self.refuse_callers(led, base, function);
-                                led.name(&function.name)
-                            }
-                            None => function.name.clone(),
-                        };
-                        let id = self.id(image, *ix, function, name);
-                        let captures = match wanted.is_empty() {
-                            true => Vec::new(),
-                            false => {
-                                let debug = self.debug(image, *ix);
-                                let (unit, pieces) = (&unit, &pieces[..]);
-                                let subject = Subject {
-                                    unit,
-                                    pieces,
-                                    debug: debug.as_ref(),
-                                };
-                                let resolved = resolve(subject, &wanted, policy);
-                                self.debug.insert(*ix, debug);
-                                self.captured(id, resolved)
-                            }
-                        };
-                        let inlined = match around {
-                            Some(around) => {
-                                let tables = (&**image, tables.as_ref().ok());
-                                let body = (&unit, &pieces[..]);
-                                self.timed_in_place((id, function), base, body, around, tables)
-                            }
-                            None => Crossings::default(),
-                        };
-                        items.push(Item {
-                            captures,
-                            inlined,
-                            id,
-                            slots: led.map(|led| led.slots),
-                            image: image.clone(),
-                            ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
-                            red_zone_at_entry: unit.red_zone_at_entry,
-                            bias: module.bias,
-                            module: module.avma_range.clone(),
-                            frames: self.frames(
-                                tables.as_ref().ok().and(asked.as_ref().ok()),
-                                verdict::may_be_unwound(function, process),
-                                walked,
-                            ),
-                        });
-                    }
-                    Err(WhyNot::NoSlot(NoSlot::Nobody)) if !callers.is_empty() => {
-                        matched -= 1;
-                        not_called += 1;
-                    }
-                    Err(why) => {
-                        let (name, svma) = (&function.name, function.svma);
-                        if self.refuse(base, name, svma, why.to_string()) {
-                            self.inlined.refused += around.map_or(0, |a| a.places.len());
-                        }
-                    }
-                }
+                self.choose(&choice, &slots, &home, function, &mut chosen);
             }
         }
         self.check_inlined(pid, selections, &opened)?;
-        if matched == 0 && excluded > 0 {
-            return Err(PlanError::AllExcluded {
-                pid,
-                functions: excluded,
-            });
-        }
-        if matched == 0 && not_called > 0 {
-            return Err(PlanError::NoneCalled {
-                pid,
-                functions: not_called,
-            });
-        }
-        if matched == 0 {
-            return Err(self.nothing(pid, selections, &opened));
+        match chosen {
+            Chosen { matched: 1.., .. } => {}
+            Chosen {
+                excluded: functions @ 1..,
+                ..
+            } => return Err(PlanError::AllExcluded { pid, functions }),
+            Chosen {
+                not_called: functions @ 1..,
+                ..
+            } => return Err(PlanError::NoneCalled { pid, functions }),
+            _ => return Err(self.nothing(pid, selections, &opened)),
         }
         self.check_captured(pid, selections)?;
-        Ok(items)
-    }
-
-    /// Of a function; `asked`: where its module has tables and unwinders can be given those of copies.
-    fn frames(&self, asked: Option<&Arc<[Asked]>>, must: bool, walked: bool) -> Option<Frames> {
-        match asked {
-            Some(asked) if must || walked || self.all_frames => Some(Frames {
-                asked: asked.clone(),
-                must,
-                walked,
-            }),
-            None if self.all_frames => Some(Frames {
-                asked: Arc::new([]),
-                must: false,
-                walked: false,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Where the unwinders of a process ask for tables, if all of them do.
-    fn asked(&self, opened: &[Opened]) -> Result<Arc<[Asked]>, String> {
-        let images: Vec<&Image> = opened.iter().map(|(_, image, _)| &**image).collect();
-        let asked = asked::sites(&images)?.into_iter().map(|(m, range)| {
-            let (module, image, _) = &opened[m];
-            Asked::new(image.clone(), range, module.bias, module.avma_range.clone())
-        });
-        Ok(asked.collect())
+        Ok(chosen.items)
     }
 
     /// For the recorder: whether what `pid` loads later changes what was judged here.
@@ -389,34 +224,6 @@ impl Plan {
     }
 }
 
-/// What is to be captured of a function that some selection matches, each once.
-fn wanted(
-    selections: &[Selection],
-    module: &str,
-    function: &locate::Function,
-) -> Option<Vec<Wanted>> {
-    let matching = || selections.iter().filter_map(|s| s.of(module, function));
-    matching().next()?;
-    let mut wanted: Vec<Wanted> = Vec::new();
-    for one in matching().flatten() {
-        if !wanted.iter().any(|w| w.what == one.what) {
-            wanted.push(one.clone());
-        }
-    }
-    Some(wanted)
-}
-
-/// The modules whose calls of a function are measured; none where all are.
-fn callers<'s>(
-    selections: &'s [Selection],
-    module: &str,
-    function: &locate::Function,
-) -> Vec<&'s Pattern> {
-    let matching = selections.iter().filter(|s| s.of(module, function).is_some());
-    let callers: Option<Vec<_>> = matching.map(|s| s.callers.as_ref()).collect();
-    callers.unwrap_or_default()
-}
-
 /// The verdict on a function of a mapped file, for a recording and for a listing alike.
 pub fn accept<'a>(
     module: &MappedModule,
@@ -431,12 +238,3 @@ pub fn accept<'a>(
     }
     verdict::accept(image, function, process)
 }
-
-/// Whether a program looks at its own stack (`backtrace`, and what `std::stacktrace` and Rust's panic messages use).
-fn walks(image: &Image) -> bool {
-    const WALKERS: [&str; 2] = ["_Unwind_Backtrace", "backtrace"];
-    let mut imports = image.imports();
-    image.unwinds().is_program() && imports.any(|name| WALKERS.contains(&locate::bare(name)))
-}
-
-type Opened<'a> = (&'a MappedModule, Arc<Image>, ModuleIx);

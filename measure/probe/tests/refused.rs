@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-fn decode(bytes: &[u8]) -> Result<Unit, Refusal> {
+fn decode(bytes: &[u8], entry_stays: bool) -> Result<Unit, Refusal> {
     let pieces = [Piece {
         svma: 0x1000,
         bytes,
@@ -17,12 +17,35 @@ fn decode(bytes: &[u8]) -> Result<Unit, Refusal> {
     let around = Surroundings {
         room: bytes.len() as u64,
         branch_into: &|_| false,
+        entry_stays,
     };
     Unit::decode(&pieces, &around)
 }
 
 fn class(bytes: &[u8]) -> &'static str {
-    decode(bytes).map_or_else(|why| why.class(), |_| "accepted")
+    decode(bytes, false).map_or_else(|why| why.class(), |_| "accepted")
+}
+
+/// Where callers are led into the copy by their GOT slots, nothing is written there.
+#[test]
+fn what_only_the_jump_cannot_bear() {
+    // mov eax, edi; ret. xor eax, eax; dec rdi; jne back; ret. call *rsi; add eax, 5; ret
+    let short = [0x89, 0xf8, 0xc3];
+    let looping = [0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+    let calling = [0xff, 0xd6, 0x83, 0xc0, 0x05, 0xc3];
+    for (bytes, why) in [
+        (&short[..], "too-short"),
+        (&looping, "branch-into-patch"),
+        (&calling, "call-in-patch"),
+    ] {
+        let refused = decode(bytes, false).unwrap_err();
+        assert!(refused.is_of_the_entry() && refused.class() == why);
+        assert!(decode(bytes, true).is_ok(), "{why}");
+    }
+    // A branch amid an instruction cannot be moved at all.
+    let amid = [0x31, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xfc, 0xc3];
+    let refused = decode(&amid, true).unwrap_err();
+    assert!(!refused.is_of_the_entry() && refused.class() == "branch-into-instruction");
 }
 
 #[test]
@@ -51,6 +74,7 @@ fn bodies_that_are_not_entered_behind_the_jump() {
         let around = Surroundings {
             room: 16,
             branch_into: &|_| false,
+            entry_stays: false,
         };
         let pieces = [Piece {
             svma: 0x1000,
@@ -79,8 +103,8 @@ fn bodies_that_are_not_entered_behind_the_jump() {
 fn a_landing_mark_stays_where_it_is() {
     let body = [0x31, 0xc0, 0x48, 0xff, 0xcf, 0xc3];
     let marked = [&[0xf3, 0x0f, 0x1e, 0xfa], &body[..]].concat();
-    assert_eq!(decode(&body).unwrap().patch_at, 0x1000);
-    assert_eq!(decode(&marked).unwrap().patch_at, 0x1004);
+    assert_eq!(decode(&body, false).unwrap().patch_at, 0x1000);
+    assert_eq!(decode(&marked, false).unwrap().patch_at, 0x1004);
 }
 
 fn build(flags: &[&str]) -> Image {

@@ -21,7 +21,7 @@ impl TargetMemory {
     }
 
     pub fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(into, at)
+        self.file.read_exact_at(into, at).map_err(or_gone)
     }
 
     /// As much as can be read from there on; bytes behind it stay as they are.
@@ -39,6 +39,41 @@ impl TargetMemory {
     }
 
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, at)
+        self.file.write_all_at(bytes, at).map_err(or_gone)
+    }
+}
+
+/// Only of memory that nobody has any more nothing is read or written: what is not mapped is an error (mem_rw, fs/proc/base.c).
+fn or_gone(error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ (io::ErrorKind::UnexpectedEof | io::ErrorKind::WriteZero) => io::Error::new(
+            kind,
+            "its program is gone: the process has ended, or runs another one (exec)",
+        ),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn memory_of_a_program_that_is_gone_says_so() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id() as i32;
+        let memory = TargetMemory::open(pid).unwrap();
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let at = maps.split('-').next().map(|at| u64::from_str_radix(at, 16));
+        let at = at.unwrap().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let read = memory.read(at, &mut [0; 8]).unwrap_err().to_string();
+        let written = memory.write(at, &[0; 8]).unwrap_err().to_string();
+        assert!(
+            read.contains("is gone") && written == read,
+            "{read}, {written}"
+        );
     }
 }

@@ -47,7 +47,8 @@ fn decoded<'a>(image: &'a Image, range: &Range<u64>) -> Result<(Unit, Piece<'a>)
         svma: range.start,
         bytes,
     };
-    let unit = Unit::again(std::slice::from_ref(&piece), false, false).map_err(|why| why.to_string())?;
+    let unit =
+        Unit::again(std::slice::from_ref(&piece), false, false).map_err(|why| why.to_string())?;
     let window = unit.patch_at + 1..unit.patch_at + JUMP_BYTES;
     match image.branch_targets().any_in(window) {
         true => Err(format!("something jumps into the entry of {FIND_OBJECT}")),

@@ -47,7 +47,9 @@ impl Installed {
         // They stay in the table: a forked child may still have our jump there.
         let patches = self.table.patches.iter().copied();
         let patches: Vec<Patch> = patches.filter(|p| theirs.contains(&p.at)).collect();
-        let slots = self.slots.extract_if(.., |slot| theirs.contains(&slot.function));
+        let slots = self
+            .slots
+            .extract_if(.., |slot| theirs.contains(&slot.function));
         let slots: Vec<GotPatch> = slots.collect();
         remove::restore_some(self.pid, &self.memory, &patches, &slots)
     }

@@ -137,6 +137,7 @@ mod tests {
             moved: Vec::new(),
             switched: false,
             loops_stay: loops.len() == 0,
+            slots: None,
             loops: loops.collect(),
             pieces: std::iter::once(at..at + 0x100).collect(),
         }

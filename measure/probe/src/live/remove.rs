@@ -41,7 +41,13 @@ pub fn restore(
     let mut slots = &table.slots[..];
     while let Some(part) = parts.next() {
         // All of them with the first part, of which there is one at least.
-        match restore_part(pid, memory, table, (part, std::mem::take(&mut slots)), origin) {
+        match restore_part(
+            pid,
+            memory,
+            table,
+            (part, std::mem::take(&mut slots)),
+            origin,
+        ) {
             Ok((done, pause)) => {
                 written.sites.extend(done.sites);
                 written.left_out.extend(done.left_out);

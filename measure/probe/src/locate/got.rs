@@ -44,7 +44,8 @@ impl Image {
 
     /// Decodes every instruction, once: what lies between functions reads slots, too.
     pub fn slot_reads(&self) -> &SlotReads {
-        self.slot_reads.get_or_init(|| self.find_reads(&self.got_slots()))
+        self.slot_reads
+            .get_or_init(|| self.find_reads(&self.got_slots()))
     }
 
     fn find_reads(&self, slots: &[GotSlot]) -> SlotReads {

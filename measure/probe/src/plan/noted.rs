@@ -102,7 +102,10 @@ impl Plan {
         name: String,
     ) -> FunctionId {
         let next = FunctionId(self.functions.len() as u32);
-        let id = *self.ids.entry((module, function.svma, name.clone())).or_insert(next);
+        let id = *self
+            .ids
+            .entry((module, function.svma, name.clone()))
+            .or_insert(next);
         if id == next {
             let lines = self.lines.entry(module).or_insert_with(|| image.lines());
             let (file, line) = lines

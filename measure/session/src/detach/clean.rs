@@ -25,6 +25,13 @@ pub(super) struct Clean<'a> {
     salvaged: Vec<u64>,
 }
 
+/// Whether it is still mapped: the guardian of a recorder that was killed just now takes it away, too.
+fn is_there(found: &Found) -> bool {
+    let now = found::in_process(found.pid);
+    now.iter()
+        .any(|now| now.inode == found.inode && now.header == found.header)
+}
+
 /// What decides about the order. The table itself is read again when its turn has come: it may be
 /// large, and children that share it may be many.
 struct Seen<'a> {
@@ -60,7 +67,9 @@ impl<'a> Clean<'a> {
             // The process that was attached to first: its restoration covers its forked children.
             seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
             for s in seen.iter().filter(|s| !s.retired) {
-                if let Err(e) = self.one(s.found) {
+                if let Err(e) = self.one(s.found)
+                    && is_there(s.found)
+                {
                     self.fail(s.found.pid, in_one_line(&e));
                 }
             }
@@ -92,7 +101,7 @@ impl<'a> Clean<'a> {
         };
         let (table, state) = match found.table(&memory) {
             Ok(read) => read,
-            Err(e) if self.strangers => {
+            Err(e) if self.strangers || !is_there(found) => {
                 log::info!("process {}: {e}", found.pid);
                 return None;
             }

@@ -119,10 +119,7 @@ pub(super) fn finish(
     let is_restored = outcome.not_restored.is_empty() && outcome.not_unmapped.is_empty();
     let is_early = matches!(
         outcome.ended,
-        Ended::Overhead { .. }
-            | Ended::Distress(_)
-            | Ended::MayUnwind(_)
-            | Ended::NotLeftOut(_)
+        Ended::Overhead { .. } | Ended::Distress(_) | Ended::MayUnwind(_) | Ended::NotLeftOut(_)
     );
     Ok(is_early || !is_restored)
 }

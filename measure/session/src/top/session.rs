@@ -227,9 +227,6 @@ fn end(
     shown.context("showing what was measured")?;
     Ok(matches!(
         outcome.ended,
-        Ended::Overhead { .. }
-            | Ended::Distress(_)
-            | Ended::MayUnwind(_)
-            | Ended::NotLeftOut(_)
+        Ended::Overhead { .. } | Ended::Distress(_) | Ended::MayUnwind(_) | Ended::NotLeftOut(_)
     ))
 }

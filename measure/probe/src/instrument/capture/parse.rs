@@ -155,7 +155,11 @@ impl Selection {
             whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
             captures: self.captures.clone(),
             inlined: self.inlined,
-            callers: self.callers.as_ref().map(|c| names.resolve(c)).transpose()?,
+            callers: self
+                .callers
+                .as_ref()
+                .map(|c| names.resolve(c))
+                .transpose()?,
         })
     }
 

@@ -78,9 +78,8 @@ impl PatchTable {
         if !self.loops.iter().all(lies_in_a_copy) || !self.loops.is_sorted_by_key(|l| l.at) {
             return damaged("a loop of a copy that lies in none");
         }
-        let leads_to_a_copy = |slot: &super::GotPatch| {
-            slot.at < USER_END && self.segment_at(slot.replaced).is_some()
-        };
+        let leads_to_a_copy =
+            |slot: &super::GotPatch| slot.at < USER_END && self.segment_at(slot.replaced).is_some();
         if !self.slots.iter().all(leads_to_a_copy) || !self.slots.is_sorted() {
             return damaged("a GOT slot that does not lead to a copy");
         }

@@ -1,6 +1,6 @@
 //! Records copied out of one ring into the sink.
-use crate::recorder::sink::Sink;
 use crate::recorder::governor::SlowCalls;
+use crate::recorder::sink::Sink;
 use crate::recorder::tally::Tally;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};

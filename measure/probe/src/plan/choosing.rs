@@ -1,0 +1,247 @@
+//! One function after the other: whether it is asked for, and how it is measured.
+use super::inlined::ByFunction;
+use super::interposed::{self, Led, Method, Slots};
+use super::item::{Frames, Item};
+use super::{Plan, accept};
+use crate::instrument::body::inlined::Crossings;
+use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::instrument::body::{NoSlot, Refusal};
+use crate::instrument::capture::Capture;
+use crate::instrument::capture::parse::{Selection, Wanted};
+use crate::instrument::resolve::{Policy, Subject, resolve};
+use crate::live::asked::Asked;
+use crate::locate::pattern::Pattern;
+use crate::locate::{self, Function, Image, MappedModule};
+use hopscope_event::FunctionId;
+use hopscope_event::table::ModuleIx;
+use hopscope_process::AttachError;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What was asked for, of the modules that it names.
+pub(super) struct Choice<'a> {
+    selections: &'a [Selection],
+    left_out: &'a [Pattern],
+    policy: &'a Policy,
+    method: Method,
+    /// What is asked for by a slot is known by the slot's name, too: what an IFUNC was resolved to has no other.
+    by_slots: bool,
+}
+
+/// The module that functions are in, in its process.
+pub(super) struct Home<'a> {
+    pub(super) module: &'a MappedModule,
+    pub(super) image: &'a Arc<Image>,
+    pub(super) ix: ModuleIx,
+    pub(super) base: &'a str,
+    pub(super) path: Cow<'a, str>,
+    pub(super) within: &'a ByFunction,
+    pub(super) process: ProcessTraits<'a>,
+    /// Where unwinders ask for tables, if they can be answered.
+    pub(super) asked: Option<&'a Arc<[Asked]>>,
+    pub(super) walked: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) items: Vec<Item>,
+    /// Asked for, whether measured or refused.
+    pub(super) matched: usize,
+    pub(super) excluded: usize,
+    /// Not by the modules whose calls are asked for.
+    pub(super) not_called: usize,
+}
+
+type FoundSlots = Result<Slots, AttachError>;
+
+impl<'a> Choice<'a> {
+    pub(super) fn new(
+        selections: &'a [Selection],
+        left_out: &'a [Pattern],
+        policy: &'a Policy,
+        method: Method,
+    ) -> Choice<'a> {
+        let names_callers = selections.iter().any(|s| s.callers.is_some());
+        Choice {
+            by_slots: method == Method::Got || names_callers,
+            selections,
+            left_out,
+            policy,
+            method,
+        }
+    }
+}
+
+impl Plan {
+    /// Measured, refused, excluded, or not asked for at all. `slots` are looked for once they are needed.
+    pub(super) fn choose<'s>(
+        &mut self,
+        choice: &Choice,
+        slots: &impl Fn() -> &'s FoundSlots,
+        home: &Home,
+        function: &Function,
+        chosen: &mut Chosen,
+    ) {
+        let address = function.svma.wrapping_add(home.module.bias);
+        let named = match choice.by_slots.then(slots) {
+            Some(Ok(slots)) => slots.named(address, function),
+            _ => None,
+        };
+        let function = named.as_ref().unwrap_or(function);
+        let wanted = wanted(choice.selections, &home.path, function);
+        let around = home.within.of(function);
+        // Who has chosen functions in it is measured, too.
+        let Some(wanted) = wanted.or_else(|| around.map(|_| Vec::new())) else {
+            return;
+        };
+        let left_out = &mut choice.left_out.iter();
+        if left_out.any(|p| p.matches(&home.path, function)) {
+            if self.left_out.insert((home.ix, function.svma)) {
+                self.inlined.left_out += around.map_or(0, |a| a.places.len());
+            }
+            chosen.excluded += 1;
+            return;
+        }
+        let callers = match around {
+            None => callers(choice.selections, &home.path, function),
+            Some(_) => Vec::new(),
+        };
+        let judge = |entry_stays| {
+            let process = ProcessTraits {
+                entry_stays,
+                ..home.process
+            };
+            accept(home.module, home.image, function, process)
+        };
+        let led = || match slots() {
+            Ok(slots) => slots.to(address, &callers),
+            Err(why) => Err(NoSlot::Unknown(why.to_string().into())),
+        };
+        let method = (choice.method, !callers.is_empty());
+        match interposed::choose(method, || judge(false), || judge(true), led) {
+            Ok(((unit, pieces), led)) => {
+                chosen.matched += 1;
+                let item = self.measured((choice, &wanted), home, function, (&unit, &pieces), led);
+                chosen.items.push(item);
+            }
+            Err(Refusal::NoSlot(NoSlot::Nobody)) if !callers.is_empty() => chosen.not_called += 1,
+            Err(why) => {
+                chosen.matched += 1;
+                let (name, svma) = (&function.name, function.svma);
+                if self.refuse(home.base, name, svma, why.to_string()) {
+                    self.inlined.refused += around.map_or(0, |a| a.places.len());
+                }
+            }
+        }
+    }
+
+    fn measured(
+        &mut self,
+        (choice, wanted): (&Choice, &[Wanted]),
+        home: &Home,
+        function: &Function,
+        (unit, pieces): (&Unit, &[Piece]),
+        led: Option<Led>,
+    ) -> Item {
+        let name = match &led {
+            Some(led) => {
+                self.refuse_callers(led, home.base, function);
+                led.name(&function.name)
+            }
+            None => function.name.clone(),
+        };
+        let id = self.id(home.image, home.ix, function, name);
+        let inlined = match home.within.of(function) {
+            Some(around) => {
+                let tables = (&**home.image, home.process.tables);
+                self.timed_in_place((id, function), home.base, (unit, pieces), around, tables)
+            }
+            None => Crossings::default(),
+        };
+        Item {
+            captures: self.taken_along(id, (choice.policy, wanted), home, (unit, pieces)),
+            inlined,
+            id,
+            slots: led.map(|led| led.slots),
+            image: home.image.clone(),
+            ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
+            red_zone_at_entry: unit.red_zone_at_entry,
+            bias: home.module.bias,
+            module: home.module.avma_range.clone(),
+            frames: self.frames(
+                home.process.tables.and(home.asked),
+                verdict::may_be_unwound(function, home.process),
+                home.walked,
+            ),
+        }
+    }
+
+    fn taken_along(
+        &mut self,
+        id: FunctionId,
+        (policy, wanted): (&Policy, &[Wanted]),
+        home: &Home,
+        (unit, pieces): (&Unit, &[Piece]),
+    ) -> Vec<Capture> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let debug = self.debug(home.image, home.ix);
+        let subject = Subject {
+            unit,
+            pieces,
+            debug: debug.as_ref(),
+        };
+        let resolved = resolve(subject, wanted, policy);
+        self.debug.insert(home.ix, debug);
+        self.captured(id, resolved)
+    }
+
+    /// Of a function; `asked`: where its module has tables and unwinders can be given those of copies.
+    fn frames(&self, asked: Option<&Arc<[Asked]>>, must: bool, walked: bool) -> Option<Frames> {
+        match asked {
+            Some(asked) if must || walked || self.all_frames => Some(Frames {
+                asked: asked.clone(),
+                must,
+                walked,
+            }),
+            None if self.all_frames => Some(Frames {
+                asked: Arc::new([]),
+                must: false,
+                walked: false,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// What is to be captured of a function that some selection matches, each once.
+fn wanted(
+    selections: &[Selection],
+    module: &str,
+    function: &locate::Function,
+) -> Option<Vec<Wanted>> {
+    let matching = || selections.iter().filter_map(|s| s.of(module, function));
+    matching().next()?;
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for one in matching().flatten() {
+        if !wanted.iter().any(|w| w.what == one.what) {
+            wanted.push(one.clone());
+        }
+    }
+    Some(wanted)
+}
+
+/// The modules whose calls of a function are measured; none where all are.
+fn callers<'s>(
+    selections: &'s [Selection],
+    module: &str,
+    function: &locate::Function,
+) -> Vec<&'s Pattern> {
+    let matching = selections
+        .iter()
+        .filter(|s| s.of(module, function).is_some());
+    let callers: Option<Vec<_>> = matching.map(|s| s.callers.as_ref()).collect();
+    callers.unwrap_or_default()
+}
