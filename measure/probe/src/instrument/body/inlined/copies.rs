@@ -1,11 +1,13 @@
 //! Where the compiler made copies of a place (unrolled loops), the debugging information has one place, and where its first
 //! copy begins. Copies have the same instructions of the same places in the source.
 use super::flow::Body;
-use super::gaps::GAP_AT_MOST;
 use crate::locate::SourcePlace;
 use iced_x86::Code;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+/// Instructions of others between two of its own that count as its own.
+pub(super) const GAP_AT_MOST: usize = 8;
 
 /// An instruction but for its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

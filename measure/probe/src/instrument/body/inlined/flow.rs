@@ -1,10 +1,19 @@
 //! Where control goes within a unit.
-use super::ways::Ways;
 use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
 use crate::locate::LineRows;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::collections::HashSet;
 use std::ops::Range;
+
+/// By the number of the instruction. What nothing leads to (padding) leads nowhere.
+#[derive(Default)]
+pub(super) struct Ways {
+    pub(super) into: Vec<Vec<usize>>,
+    /// `None`: out of the unit.
+    pub(super) out: Vec<Vec<Option<usize>>>,
+    /// From outside, or nobody knows from where.
+    pub(super) from_outside: Vec<bool>,
+}
 
 /// Instructions of a unit by number, ascending by address.
 pub(super) struct Body<'u> {

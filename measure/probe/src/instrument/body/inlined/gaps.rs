@@ -1,13 +1,10 @@
 //! What others were mixed into a place, where control runs straight through.
-use super::copies::Copies;
+use super::copies::{Copies, GAP_AT_MOST};
 use super::flow::Body;
 use super::places::{Place, is_within};
 use crate::instrument::body::unit::Op;
 use crate::locate::join;
 use std::ops::Range;
-
-/// Instructions of others between two of its own that count as its own.
-pub(super) const GAP_AT_MOST: usize = 8;
 
 impl Body<'_> {
     /// But where another call begins behind them.

@@ -1,17 +1,7 @@
 //! From where control comes to each instruction of a unit.
-use super::flow::Body;
+use super::flow::{Body, Ways};
 use crate::instrument::body::unit::Op;
 use iced_x86::Mnemonic;
-
-/// By the number of the instruction. What nothing leads to (padding) leads nowhere.
-#[derive(Default)]
-pub(super) struct Ways {
-    pub(super) into: Vec<Vec<usize>>,
-    /// `None`: out of the unit.
-    pub(super) out: Vec<Vec<Option<usize>>>,
-    /// From outside, or nobody knows from where.
-    pub(super) from_outside: Vec<bool>,
-}
 
 impl Ways {
     /// Computed jumps lead to what nothing else does: to all that they may lead to would be anywhere.
