@@ -34,6 +34,13 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("inlined::exceptions_clang", &[Gcc, Clang], || {
         throws("clang++")
     });
+    suite.case("inlined::rounds_gcc", &[Gcc], || {
+        rounds("gcc", &["-O2", "-O3", "-Os"])
+    });
+    suite.case("inlined::rounds_clang", &[Gcc, Clang], || {
+        rounds("clang", &["-O1", "-O2", "-O3", "-Os"])
+    });
+    suite.case("inlined::merged_landing_pads", &[Gcc, Gxx], pads);
     suite.case("inlined::attached_and_detached", &[Gcc], attached);
     suite.case("inlined::loops_that_run_already", &[Gcc], loops);
     suite.case("inlined::loops_of_a_killed_recorder", &[Gcc], killed);
@@ -153,6 +160,35 @@ fn throws(compiler: &str) -> Result<()> {
             "{flags}: {:?}",
             report.functions
         );
+    }
+    Ok(())
+}
+
+/// Wherever it is inlined: the compiler makes copies of functions, too.
+fn calls_of(report: &Report, name: &str) -> u64 {
+    let functions = report.functions.iter();
+    let its = functions.filter(|(f, _)| f.starts_with(name) && f.contains("[inlined in "));
+    its.map(|(_, balance)| balance["entries"]).sum()
+}
+
+/// One call is one, whatever control passes amid it; and four copies in an unrolled loop are four.
+fn rounds(compiler: &str, levels: &[&str]) -> Result<()> {
+    for flags in levels {
+        let program = built(compiler, "rounds.c", flags)?;
+        let report = same(&program, &["3000"], &["inlined:search", "inlined:mix"])?;
+        let calls = [calls_of(&report, "search"), calls_of(&report, "mix")];
+        ensure!(calls == [12_000; 2], "{flags}: {calls:?}");
+    }
+    Ok(())
+}
+
+/// A third of the first calls throws, and as many of the second ones: 5,000 calls for 3,000 rounds.
+fn pads() -> Result<()> {
+    for flags in ["-O1", "-O2", "-O3"] {
+        let program = built("g++", "cleans.cpp", flags)?;
+        let report = same(&program, &["3000"], &["inlined:parse"])?;
+        let calls = calls_of(&report, "parse");
+        ensure!(calls == 5000, "{flags}: {calls} calls");
     }
     Ok(())
 }

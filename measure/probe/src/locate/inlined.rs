@@ -4,7 +4,7 @@ use super::pattern::Pattern;
 use super::signature::{At, Debug};
 use super::source::Reader;
 use gimli::{AttributeValue, DebuggingInformationEntry, Unit};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 /// One place where a function was inlined.
@@ -20,6 +20,16 @@ pub struct Inlined {
     pub depth: u32,
 }
 
+#[derive(Default)]
+pub struct FoundInlined {
+    /// The surrounding one before those within it.
+    pub places: Vec<Inlined>,
+    /// There are more.
+    pub more: bool,
+    /// Numbers of the units that have any.
+    pub units: BTreeSet<usize>,
+}
+
 /// More of one file are not looked at: a program of 100 MB of code has some 300,000.
 const AT_MOST: usize = 1 << 20;
 /// Nor those that so many others surround: no frame has a word for each.
@@ -31,17 +41,22 @@ struct Named {
 }
 
 impl Debug {
-    /// What any of `patterns` chooses in `module`, the surrounding one before those within it. True: there was more.
-    pub fn inlined(&self, module: &str, patterns: &[&Pattern]) -> (Vec<Inlined>, bool) {
-        let mut found = Vec::new();
-        let (mut known, mut more) = (HashMap::new(), false);
+    /// What any of `patterns` chooses in `module`.
+    pub fn inlined(&self, module: &str, patterns: &[&Pattern]) -> FoundInlined {
+        let mut all = FoundInlined::default();
+        let mut known = HashMap::new();
         for unit in 0..self.units.len() {
-            more |= self.inlined_in(unit, module, patterns, &mut known, &mut found);
+            let found = &mut all.places;
+            let before = found.len();
+            all.more |= self.inlined_in(unit, module, patterns, &mut known, found);
+            if found.len() > before {
+                all.units.insert(unit);
+            }
             if found.len() == AT_MOST {
                 break;
             }
         }
-        (found, more)
+        all
     }
 
     fn inlined_in(

@@ -5,7 +5,7 @@ use crate::instrument::body::never;
 use crate::instrument::body::unit::{Op, Piece, Unit};
 use crate::instrument::capture::parse::Selection;
 use crate::locate::pattern::Pattern;
-use crate::locate::{self, FrameRules, Function, Image, Inlined, basename};
+use crate::locate::{self, FrameRules, Function, Image, Inlined, LineRows, basename};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionEntry, FunctionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,10 @@ pub struct InlinedPlaces {
     pub counts: Counts,
     /// Functions of places most instructions of which lie apart: not all of their calls may be seen.
     pub mostly_apart: BTreeSet<String>,
+    /// Functions one call of which may count as several.
+    pub splits: BTreeSet<String>,
+    /// Functions several calls of which may count as one.
+    pub joins: BTreeSet<String>,
     /// Chosen, in code that belongs to no function.
     pub homeless: usize,
     /// A file had more than are looked at.
@@ -34,6 +38,7 @@ pub struct InlinedPlaces {
 pub(super) struct Around<'a> {
     pub(super) places: &'a [Inlined],
     rules: &'a FrameRules,
+    lines: &'a LineRows,
 }
 
 /// Of one module, by the address of the function that they are in.
@@ -41,13 +46,17 @@ pub(super) struct Around<'a> {
 pub(super) struct ByFunction {
     places: BTreeMap<u64, Vec<Inlined>>,
     rules: FrameRules,
+    lines: LineRows,
 }
 
 impl ByFunction {
     pub(super) fn of(&self, function: &Function) -> Option<Around<'_>> {
-        let rules = &self.rules;
         let places = self.places.get(&function.svma)?;
-        Some(Around { places, rules })
+        Some(Around {
+            places,
+            rules: &self.rules,
+            lines: &self.lines,
+        })
     }
 }
 
@@ -67,13 +76,13 @@ impl Plan {
             return by_function;
         }
         let debug = self.debug(image, ix);
-        let (all, more) = debug
+        let found = debug
             .as_ref()
             .map(|debug| debug.inlined(path, &patterns))
             .unwrap_or_default();
-        self.debug.insert(ix, debug);
-        self.inlined.more |= more;
-        let (all, left_out): (Vec<Inlined>, Vec<Inlined>) = all.into_iter().partition(|one| {
+        self.inlined.more |= found.more;
+        let all = found.places.into_iter();
+        let (all, left_out): (Vec<Inlined>, Vec<Inlined>) = all.partition(|one| {
             !excluded
                 .iter()
                 .any(|p| p.matches_name(path, &one.name, &one.name))
@@ -91,6 +100,14 @@ impl Plan {
                 None => self.inlined.homeless += 1,
             }
         }
+        let of_any = |(_, function): &&(Range<u64>, u64)| by_function.places.contains_key(function);
+        let ranges = homes.iter().filter(of_any).map(|(range, _)| range.clone());
+        let ranges: Vec<Range<u64>> = ranges.collect();
+        by_function.lines = debug
+            .as_ref()
+            .map(|debug| debug.line_rows(&found.units, &ranges))
+            .unwrap_or_default();
+        self.debug.insert(ix, debug);
         by_function
     }
 
@@ -103,12 +120,16 @@ impl Plan {
         around: Around<'_>,
         (image, tables): (&Image, Option<&hopscope_unwind::Module>),
     ) -> Crossings {
-        let Around { places, rules } = around;
+        let Around {
+            places,
+            rules,
+            lines,
+        } = around;
         let ranges: Vec<Range<u64>> = unit.pieces.iter().map(|p| p.range.clone()).collect();
         // Without tables its copy has none, and no exception passes it.
         let landings = tables.and_then(|tables| tables.landings(&ranges).ok());
         let landings = landings.unwrap_or_default();
-        let found = inlined::find(unit, pieces, places, rules, &landings);
+        let found = inlined::find(unit, pieces, places, rules, lines, &landings);
         let is_new = self.inlined_seen.insert(id);
         if is_new {
             self.inlined.refused += found.refused.len();
@@ -119,6 +140,15 @@ impl Plan {
                     let name = name_of(&places[*n], function);
                     self.inlined.mostly_apart.insert(name);
                 }
+            }
+        }
+        for (n, doubt) in &found.doubts {
+            let name = || name_of(&places[*n], function);
+            if doubt.splits {
+                self.inlined.splits.insert(name());
+            }
+            if doubt.joins {
+                self.inlined.joins.insert(name());
             }
         }
         for (n, why) in &found.refused {

@@ -91,6 +91,8 @@ struct InlinedPart<'a> {
     instructions_of_others: usize,
     instructions_apart: usize,
     mostly_apart: &'a BTreeSet<String>,
+    may_split: &'a BTreeSet<String>,
+    may_join: &'a BTreeSet<String>,
     places_in_no_function: usize,
     more: bool,
 }
@@ -106,6 +108,8 @@ impl<'a> InlinedPart<'a> {
             instructions_of_others: counts.of_others,
             instructions_apart: counts.apart,
             mostly_apart: &places.mostly_apart,
+            may_split: &places.splits,
+            may_join: &places.joins,
             places_in_no_function: places.homeless,
             more: places.more,
         })
@@ -124,27 +128,32 @@ impl<'a> InlinedPart<'a> {
             self.places_in_no_function,
             if self.more { "; a file has more" } else { "" }
         )?;
-        if self.mostly_apart.is_empty() {
-            return Ok(());
-        }
-        let some: Vec<&str> = self
-            .mostly_apart
-            .iter()
-            .take(NAMES_AT_MOST)
-            .map(String::as_str)
-            .collect();
-        text_line!(
-            out,
-            "of {} functions most instructions lie apart, so that not all of their calls may be seen: {}{}",
-            self.mostly_apart.len(),
-            some.join(", "),
-            if self.mostly_apart.len() > NAMES_AT_MOST {
-                ", …"
-            } else {
-                ""
-            }
-        )
+        let apart = "most instructions lie apart, so that not all of their calls may be seen";
+        named(out, self.mostly_apart, apart)?;
+        let split = "one call may count as several, since control comes in at several points";
+        named(out, self.may_split, split)?;
+        let join = "several calls may count as one, since a loop leads to the begin, or copies are not told apart";
+        named(out, self.may_join, join)
     }
+}
+
+fn named(out: &mut impl Write, functions: &BTreeSet<String>, what: &str) -> std::io::Result<()> {
+    if functions.is_empty() {
+        return Ok(());
+    }
+    let some = functions.iter().take(NAMES_AT_MOST);
+    let some: Vec<&str> = some.map(String::as_str).collect();
+    let more = if functions.len() > NAMES_AT_MOST {
+        ", …"
+    } else {
+        ""
+    };
+    text_line!(
+        out,
+        "of {} functions {what}: {}{more}",
+        functions.len(),
+        some.join(", ")
+    )
 }
 
 #[derive(Serialize)]

@@ -6,14 +6,23 @@
 //!
 //! Records name a stack position of their own, below the surrounding function's and above those of what is called
 //! within: one word for each level. So they pair and nest as calls do.
+mod begins;
+mod copies;
+mod crossings;
+mod detours;
+mod doubts;
 mod flow;
+mod gaps;
+mod nobodys;
 mod places;
 mod stack;
+mod ways;
 
 pub use flow::calls;
 
 use super::unit::{Piece, Unit};
-use crate::locate::{FrameAddress, FrameRules, Inlined};
+use crate::locate::{FrameAddress, FrameRules, Inlined, LineRows};
+use crossings::crossings;
 use flow::Body;
 use hopscope_event::FunctionId;
 use hopscope_event::record::RecordKind;
@@ -83,6 +92,17 @@ pub struct Found {
     pub crossings: Crossings<usize>,
     pub timed: Vec<(usize, Counts)>,
     pub refused: Vec<(usize, NotTimed)>,
+    /// Of those that are timed.
+    pub doubts: Vec<(usize, Doubt)>,
+}
+
+/// What the debugging information leaves open about the calls of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Doubt {
+    /// Control comes in elsewhere than at its begin, or copies are not told apart: one may count as several.
+    pub splits: bool,
+    /// Control comes to its begin from within, or copies are not told apart: several may count as one.
+    pub joins: bool,
 }
 
 /// Instructions that are timed.
@@ -171,10 +191,11 @@ pub fn find(
     pieces: &[Piece],
     chosen: &[Inlined],
     rules: &FrameRules,
+    lines: &LineRows,
     landings: &[(Range<u64>, u64)],
 ) -> Found {
     let mut found = Found::default();
-    let body = Body::new(unit, pieces, landings);
+    let body = Body::new(unit, pieces, lines, landings);
     let mut places = places::sort_out(&body, chosen);
     let depths = body.depths(unit.entry, pieces);
     for n in 0..places.len() {
@@ -184,62 +205,14 @@ pub fn find(
     for (n, place) in places.iter().enumerate() {
         match place.refused {
             Some(why) => found.refused.push((n, why)),
-            None => found.timed.push((n, place.counts())),
+            None => {
+                found.timed.push((n, place.counts()));
+                found.doubts.push((n, body.doubt(&places, n)));
+            }
         }
     }
     found.crossings = crossings(&body, unit, &places, rules);
     found
-}
-
-fn crossings(body: &Body, unit: &Unit, places: &[Place], rules: &FrameRules) -> Crossings<usize> {
-    let mut within: Vec<Vec<usize>> = vec![Vec::new(); body.insns.len()];
-    for (n, place) in places.iter().enumerate() {
-        if place.refused.is_none() {
-            let members = place.runs.iter().flat_map(Clone::clone);
-            members.for_each(|at| within[at].push(n));
-        }
-    }
-    let mut crossings = Crossings::default();
-    let mut add = |edge: Edge, from: &[usize], to: &[usize]| {
-        let at = edge.1.or(edge.0).unwrap_or(0);
-        let crossing = |n: usize, kind| {
-            let position = shown(rules.at(at)?, places[n].level);
-            Some(Crossing {
-                function: n,
-                kind,
-                position,
-            })
-        };
-        let left = from.iter().rev().filter(|n| !to.contains(n));
-        let entered = to.iter().filter(|n| !from.contains(n));
-        let left = left.filter_map(|n| crossing(*n, RecordKind::Exit));
-        let all = left.chain(entered.filter_map(|n| crossing(*n, RecordKind::Entry)));
-        let all: Vec<Crossing<usize>> = all.collect();
-        if !all.is_empty() {
-            crossings.edges.insert(edge, all);
-        }
-    };
-    // What the caller comes into at once, and who is led here amid a call.
-    let begins = std::iter::once(unit.entry).chain(unit.back_edges().map(|edge| edge.target));
-    for begin in begins {
-        if let Some(first) = body.number(begin) {
-            add((None, Some(begin)), &[], &within[first]);
-        }
-    }
-    for at in 0..body.insns.len() {
-        for to in body.successors(at) {
-            let there = to.and_then(|svma| body.number(svma));
-            let there = there.map_or(&[][..], |at| &within[at]);
-            add((Some(body.insns[at].svma), to), &within[at], there);
-        }
-    }
-    for (call, pad) in &body.landed {
-        if let (Some(from), Some(to)) = (body.number(*call), body.number(*pad)) {
-            add((Some(*call), Some(*pad)), &within[from], &within[to]);
-        }
-    }
-    crossings.landings = body.landed.clone();
-    crossings
 }
 
 fn check(
@@ -279,15 +252,6 @@ fn check(
         }
     }
     None
-}
-
-/// The word of a level: below the return address.
-fn shown(frame: FrameAddress, level: u32) -> FrameAddress {
-    let below = 8 + 8 * level as i32;
-    match frame {
-        FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset.wrapping_sub(below)),
-        FrameAddress::Rbp(offset) => FrameAddress::Rbp(offset.wrapping_sub(below)),
-    }
 }
 
 #[cfg(test)]

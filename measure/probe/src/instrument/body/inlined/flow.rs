@@ -1,12 +1,26 @@
 //! Where control goes within a unit.
 use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+use crate::locate::LineRows;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::collections::HashSet;
 use std::ops::Range;
+
+/// By the number of the instruction. What nothing leads to (padding) leads nowhere.
+#[derive(Default)]
+pub(super) struct Ways {
+    pub(super) into: Vec<Vec<usize>>,
+    /// `None`: out of the unit.
+    pub(super) out: Vec<Vec<Option<usize>>>,
+    /// From outside, or nobody knows from where.
+    pub(super) from_outside: Vec<bool>,
+}
 
 /// Instructions of a unit by number, ascending by address.
 pub(super) struct Body<'u> {
     pub(super) insns: Vec<&'u Insn>,
+    pieces: &'u [Piece<'u>],
+    pub(super) lines: &'u LineRows,
+    pub(super) ways: Ways,
     /// The last of a piece: what follows is another piece's, or nobody's.
     ends: HashSet<u64>,
     pub(super) calls: Vec<bool>,
@@ -21,7 +35,8 @@ pub(super) struct Body<'u> {
 impl<'u> Body<'u> {
     pub(super) fn new(
         unit: &'u Unit,
-        pieces: &[Piece],
+        pieces: &'u [Piece<'u>],
+        lines: &'u LineRows,
         exceptions: &[(Range<u64>, u64)],
     ) -> Body<'u> {
         let mut all: Vec<(&Insn, bool)> = Vec::new();
@@ -45,6 +60,9 @@ impl<'u> Body<'u> {
             false => Vec::new(),
         };
         let mut body = Body {
+            pieces,
+            lines,
+            ways: Ways::default(),
             landed: Vec::new(),
             ends: ends.map(|insn| insn.svma).collect(),
             targets,
@@ -53,6 +71,7 @@ impl<'u> Body<'u> {
             insns: all.into_iter().map(|(insn, _)| insn).collect(),
         };
         body.landed = body.land(exceptions);
+        body.ways = Ways::of(&body, unit.entry);
         body
     }
 
@@ -88,6 +107,20 @@ impl<'u> Body<'u> {
 
     /// `None`: it leaves the unit.
     pub(super) fn successors(&self, at: usize) -> impl Iterator<Item = Option<u64>> {
+        let landings = match self.insns[at].op {
+            Op::IndirectJump => &self.landings[..],
+            _ => &[],
+        };
+        let landings = landings.iter().copied().map(Some);
+        self.without_landings(at).chain(landings)
+    }
+
+    /// Exceptions that pass it, too, but not where computed jumps lead.
+    pub(super) fn direct(&self, at: usize) -> impl Iterator<Item = Option<u64>> {
+        self.without_landings(at).chain(self.pad(at).map(Some))
+    }
+
+    fn without_landings(&self, at: usize) -> impl Iterator<Item = Option<u64>> {
         let insn = self.insns[at];
         let inside = |target: u64| Some(target).filter(|t| self.number(*t).is_some());
         let next = match self.ends.contains(&insn.svma) {
@@ -102,12 +135,14 @@ impl<'u> Body<'u> {
             Op::Ret | Op::IndirectTail { .. } | Op::IndirectJump => (Some(None), None),
             Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => (None, Some(next)),
         };
-        let landings = match insn.op {
-            Op::IndirectJump => &self.landings[..],
-            _ => &[],
-        };
-        let landings = landings.iter().copied().map(Some);
-        jump.into_iter().chain(next).chain(landings)
+        jump.into_iter().chain(next)
+    }
+
+    pub(super) fn decoded(&self, at: usize) -> Option<Instruction> {
+        let insn = self.insns[at];
+        let is_in = |p: &&Piece| (p.svma..p.svma + p.bytes.len() as u64).contains(&insn.svma);
+        let piece = self.pieces.iter().find(is_in)?;
+        Some(decode(insn, piece))
     }
 }
 
@@ -134,17 +169,18 @@ fn landings(unit: &Unit, pieces: &[Piece], targets: &HashSet<u64>) -> Vec<u64> {
 /// Some 130 bytes each.
 const LANDINGS_AT_MOST: usize = 16 << 10;
 
-fn is_padding(insn: &Insn, piece: &Piece) -> bool {
+fn decode(insn: &Insn, piece: &Piece) -> Instruction {
     let at = (insn.svma - piece.svma) as usize;
-    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
-    ins.mnemonic() == Mnemonic::Nop
+    Decoder::with_ip(64, &piece.bytes[at..], insn.svma, DecoderOptions::NONE).decode()
+}
+
+fn is_padding(insn: &Insn, piece: &Piece) -> bool {
+    decode(insn, piece).mnemonic() == Mnemonic::Nop
 }
 
 pub fn calls(insn: &Insn, piece: &Piece) -> bool {
-    let at = (insn.svma - piece.svma) as usize;
-    let ins = Decoder::new(64, &piece.bytes[at..], DecoderOptions::NONE).decode();
     matches!(
-        ins.flow_control(),
+        decode(insn, piece).flow_control(),
         FlowControl::Call | FlowControl::IndirectCall
     )
 }

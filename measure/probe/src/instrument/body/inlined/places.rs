@@ -1,12 +1,10 @@
 //! Which instructions belong to a place where a function was inlined.
+use super::copies::Copies;
 use super::flow::Body;
 use super::{Counts, NotTimed};
-use crate::instrument::body::unit::Op;
 use crate::locate::{Inlined, join};
+use std::collections::HashMap;
 use std::ops::Range;
-
-/// Instructions of others between two of its own that count as its own.
-const GAP_AT_MOST: usize = 8;
 
 /// A place where a function was inlined, while its instructions are sorted out.
 pub(super) struct Place {
@@ -16,24 +14,33 @@ pub(super) struct Place {
     /// Numbers of instructions, ascending and apart.
     pub(super) runs: Vec<Range<usize>>,
     /// As the debugging information has it.
-    given: Vec<Range<usize>>,
+    pub(super) given: Vec<Range<usize>>,
+    /// Its first instruction, and those of its copies.
+    pub(super) begins: Vec<usize>,
+    /// There are copies, but not one begin for each.
+    pub(super) hidden: bool,
+    /// The first place of the same function.
+    pub(super) function: usize,
     pub(super) refused: Option<NotTimed>,
 }
 
 /// Of what was chosen in the unit, in the same order.
 pub(super) fn sort_out(body: &Body, chosen: &[Inlined]) -> Vec<Place> {
     let mut places = body.places(chosen);
-    for n in 0..places.len() {
-        body.fill_gaps(&mut places, n);
-    }
-    for (inlined, place) in chosen.iter().zip(&mut places) {
-        body.drop_islands(inlined.entry, place);
+    for (n, inlined) in chosen.iter().enumerate() {
+        body.sort_out(&mut places, n, inlined.entry);
     }
     nest(&mut places);
     places
 }
 
 impl Place {
+    pub(super) fn add(&mut self, instructions: impl IntoIterator<Item = usize>) {
+        let added = instructions.into_iter().map(|at| at..at + 1);
+        self.runs.extend(added);
+        join(&mut self.runs);
+    }
+
     pub(super) fn counts(&self) -> Counts {
         let own = common(&self.given, &self.runs);
         Counts {
@@ -49,9 +56,30 @@ impl Place {
 }
 
 impl Body<'_> {
+    fn sort_out(&self, places: &mut [Place], n: usize, entry: u64) {
+        let taken = self.take_nobodys(places, n);
+        places[n].add(taken);
+        let all = places[n].runs.clone();
+        self.fill_gaps(places, n, &Copies::default());
+        let Some(begin) = self.begin(entry, &mut places[n]) else {
+            return;
+        };
+        places[n].begins = vec![begin];
+        let copies = Copies::of(self, &all);
+        if !copies.marks.is_empty() {
+            places[n].runs = all;
+            self.fill_gaps(places, n, &copies);
+            self.keep_copies(&mut places[n], begin, &copies);
+            places[n].hidden = places[n].begins.len() != copies.marks.len();
+        }
+        let taken = self.take_detours(places, n);
+        places[n].add(taken);
+    }
+
     fn places(&self, chosen: &[Inlined]) -> Vec<Place> {
         let mut open: Vec<usize> = Vec::new();
         let mut places = Vec::with_capacity(chosen.len());
+        let mut functions: HashMap<&str, usize> = HashMap::new();
         for (n, inlined) in chosen.iter().enumerate() {
             open.truncate(inlined.depth as usize);
             // What was around it may be left out.
@@ -72,104 +100,14 @@ impl Body<'_> {
                 outer: open.last().copied(),
                 given: runs.clone(),
                 runs,
+                begins: Vec::new(),
+                hidden: false,
+                function: *functions.entry(&inlined.name).or_insert(n),
                 refused: None,
             });
             open.push(n);
         }
         places
-    }
-
-    /// What others were mixed into it, where control runs straight through and no third one is meant.
-    fn fill_gaps(&self, places: &mut [Place], n: usize) {
-        let mut filled = Vec::new();
-        for pair in places[n].runs.windows(2) {
-            let gap = pair[0].end..pair[1].start;
-            let is_of_another = |(m, other): (usize, &Place)| {
-                let related = is_within(places, m, n) || is_within(places, n, m);
-                !related
-                    && other
-                        .runs
-                        .iter()
-                        .any(|r| r.start < gap.end && gap.start < r.end)
-            };
-            let goes_on = |at: &usize| {
-                let insn = self.insns[*at];
-                let before = self.insns[at - 1];
-                let straight = matches!(insn.op, Op::Plain | Op::RipRelative { .. });
-                straight
-                    && !self.calls[*at]
-                    && !self.targets.contains(&insn.svma)
-                    && before.next() == insn.svma
-            };
-            let next = self.insns[gap.end];
-            let ends_there = self.insns[gap.end - 1].next() == next.svma;
-            let is_short = gap.len() <= GAP_AT_MOST && ends_there;
-            if is_short && gap.clone().all(|at| goes_on(&at)) && self.insns[gap.start - 1].goes_on()
-            {
-                let mut others = places.iter().enumerate();
-                if !others.any(is_of_another) {
-                    filled.push(gap);
-                }
-            }
-        }
-        let place = &mut places[n];
-        place.runs.extend(filled);
-        join(&mut place.runs);
-    }
-
-    /// Keeps what is reached from its begin, as the debugging information has it, or from where most is reached if the begin
-    /// reaches less than a fifth (one instruction of the begin was moved out of a loop; what is split off for being rare is
-    /// often more than what is not).
-    fn drop_islands(&self, entry: u64, place: &mut Place) {
-        let first = self.insns.partition_point(|i| i.svma < entry);
-        let begin = place.runs.iter().position(|r| r.contains(&first));
-        let Some(mut kept) = begin
-            .or(Some(0))
-            .filter(|n| *n < place.runs.len())
-            .map(|n| self.reached(n, place))
-        else {
-            return;
-        };
-        let size = |runs: &[bool]| {
-            let kept = place.runs.iter().zip(runs).filter(|(_, kept)| **kept);
-            kept.map(|(run, _)| run.len()).sum::<usize>()
-        };
-        if 5 * size(&kept) < total(&place.runs) {
-            // What one reaches does not reach more than that one.
-            let mut seen = kept.clone();
-            while let Some(next) = seen.iter().position(|seen| !seen) {
-                let reached = self.reached(next, place);
-                seen.iter_mut()
-                    .zip(&reached)
-                    .for_each(|(seen, is)| *seen |= is);
-                if size(&reached) > size(&kept) {
-                    kept = reached;
-                }
-            }
-        }
-        let mut kept = kept.into_iter();
-        place.runs.retain(|_| kept.next().unwrap_or(false));
-    }
-
-    /// Which runs of a place control comes to from one of them without leaving it.
-    fn reached(&self, from: usize, place: &Place) -> Vec<bool> {
-        let run_of = |at: usize| place.runs.partition_point(|r| r.end <= at);
-        let mut reached = vec![false; place.runs.len()];
-        reached[from] = true;
-        let mut open = vec![from];
-        while let Some(run) = open.pop() {
-            for at in place.runs[run].clone() {
-                for to in self.successors(at).flatten().chain(self.pad(at)) {
-                    let Some(at) = self.number(to) else { continue };
-                    let run = run_of(at);
-                    if place.runs.get(run).is_some_and(|r| r.contains(&at)) && !reached[run] {
-                        reached[run] = true;
-                        open.push(run);
-                    }
-                }
-            }
-        }
-        reached
     }
 }
 
@@ -196,7 +134,7 @@ fn nest(places: &mut [Place]) {
     }
 }
 
-fn total(runs: &[Range<usize>]) -> usize {
+pub(super) fn total(runs: &[Range<usize>]) -> usize {
     runs.iter().map(ExactSizeIterator::len).sum()
 }
 
@@ -209,4 +147,9 @@ fn common(a: &[Range<usize>], b: &[Range<usize>]) -> usize {
         common.sum::<usize>()
     };
     a.iter().map(of_one).sum()
+}
+
+pub(super) fn has(runs: &[Range<usize>], at: usize) -> bool {
+    let run = runs.partition_point(|r| r.end <= at);
+    runs.get(run).is_some_and(|r| r.contains(&at))
 }

@@ -54,7 +54,14 @@ fn landing(
         branch_into: &|_| false,
     };
     let unit = Unit::decode(&pieces, &around).unwrap();
-    find(&unit, &pieces, chosen, rules, landings)
+    find(
+        &unit,
+        &pieces,
+        chosen,
+        rules,
+        &LineRows::default(),
+        landings,
+    )
 }
 
 fn kinds(found: &Found, from: Option<u64>, to: Option<u64>) -> Vec<(usize, RecordKind)> {
@@ -246,3 +253,5 @@ fn landing_pads_are_as_deep_as_calls() {
     let landed = landing(&code, &place, &rules, &[(0x100d..0x1012, 0x100b)]);
     assert_eq!(kinds(&landed, Some(0x100d), Some(0x100b)), [(0, Exit)]);
 }
+
+mod calls;
