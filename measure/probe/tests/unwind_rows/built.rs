@@ -9,7 +9,7 @@ use hopscope_probe::instrument::emit::probe::ProbeConfig;
 use hopscope_probe::instrument::emit::slow::SlowConfig;
 use hopscope_probe::live::build::{self, Linked, Selected, Unwind};
 use hopscope_probe::locate::pattern::Pattern;
-use hopscope_probe::locate::{Image, Inlined};
+use hopscope_probe::locate::{Function, Image, Inlined};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -60,10 +60,13 @@ impl Program {
     /// All functions that were inlined into others, which have numbers beyond any function's.
     pub fn places(&self) -> Places {
         let image = &self.image;
-        let (all, _) = image
-            .debug()
-            .unwrap()
-            .inlined("all.so", &[&Pattern::parse("*").unwrap()]);
+        let debug = image.debug().unwrap();
+        let found = debug.inlined("all.so", &[&Pattern::parse("*").unwrap()]);
+        let functions = image.functions().iter();
+        let mut code: Vec<_> = functions.flat_map(Function::ranges).collect();
+        code.sort_by_key(|range| range.start);
+        let lines = debug.line_rows(&found.units, &code);
+        let all = found.places;
         let mut ranges: Vec<_> = all.iter().flat_map(|one| one.ranges.clone()).collect();
         ranges.sort_by_key(|range| range.start);
         let rules = image.frame_rules(&ranges);
@@ -76,7 +79,7 @@ impl Program {
                 ..ProcessTraits::default()
             };
             if let Ok((unit, pieces)) = accept(image, function, traits) {
-                let found = inlined::find(&unit, &pieces, &within, &rules, &[]);
+                let found = inlined::find(&unit, &pieces, &within, &rules, &lines, &[]);
                 let number = |n: usize| Some(FunctionId(100_000 + n as u32));
                 places
                     .0

@@ -80,11 +80,11 @@ impl Body<'_> {
     fn key(&self, at: usize) -> Option<Key> {
         let from = self.lines.at(self.insns[at].svma)?;
         let ins = self.decoded(at)?;
-        let immediates = (0..ins.op_count()).filter_map(|n| ins.try_immediate(n).ok());
+        let mut immediates = (0..ins.op_count()).filter_map(|n| ins.try_immediate(n).ok());
         Some(Key {
             from,
             code: ins.code(),
-            immediate: immediates.last().unwrap_or(0),
+            immediate: immediates.next_back().unwrap_or(0),
             displacement: ins.memory_displacement64(),
             scale: ins.memory_index_scale(),
         })

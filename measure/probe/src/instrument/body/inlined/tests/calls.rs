@@ -19,6 +19,7 @@ fn found_by(code: &[u8], chosen: &[Inlined], lines: &LineRows) -> Found {
         bytes: code,
     }];
     let around = Surroundings {
+        entry_stays: false,
         room: 64,
         branch_into: &|_| false,
     };
