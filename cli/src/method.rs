@@ -12,7 +12,7 @@ const ALL: [(&str, Method, &str); 3] = [
     (
         "got",
         Method::Got,
-        "By the GOT slots of modules that call it; nothing is written to code",
+        "By the GOT slots of modules that call it; the function stays as it is",
     ),
 ];
 

@@ -28,8 +28,8 @@ use std::sync::Arc;
 use choosing::{Choice, Chosen, Home};
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
-pub use interposed::Method;
 use interposed::Slots;
+pub use interposed::{CALLED_FROM, Method};
 pub use item::Item;
 use process::Opened;
 
@@ -83,9 +83,11 @@ pub enum PlanError {
     #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
     #[error(
-        "process {pid}: none of the {functions} functions that match is called from there through a GOT slot (calls within a module, and through pointers, are not)"
+        "process {pid}: none of the {functions} functions that match is called from there through a GOT slot (calls within a module, through pointers, and of files without section headers are not)"
     )]
     NoneCalled { pid: i32, functions: usize },
+    #[error("process {pid}: no module is called {module}, whose calls were asked for")]
+    NoCaller { pid: i32, module: String },
     #[error("process {pid}: {function}: cannot capture {why}")]
     NothingCaptured {
         pid: i32,
@@ -152,9 +154,19 @@ impl Plan {
             .collect();
         let functions = opened.iter().map(|(_, image, _)| image.functions().len());
         progress::begin(Phase::Functions, functions.sum());
+        for callers in selections.iter().filter_map(|s| s.callers.as_ref()) {
+            let paths = opened
+                .iter()
+                .map(|(module, ..)| module.path.to_string_lossy());
+            if !paths.into_iter().any(|path| callers.matches_module(&path)) {
+                let module = callers.to_string();
+                let module = module.trim_end_matches("!*").to_owned();
+                return Err(PlanError::NoCaller { pid, module });
+            }
+        }
         let choice = Choice::new(selections, &left_out, policy, self.method);
-        let slots = OnceCell::new();
-        let slots = || slots.get_or_init(|| Slots::of(pid, &opened));
+        let known_slots = OnceCell::new();
+        let slots = || known_slots.get_or_init(|| Slots::of(pid, &opened));
         let mut chosen = Chosen::default();
         for (n, within) in within.iter().enumerate() {
             let tables = seen.tables(&opened, n);
@@ -181,6 +193,13 @@ impl Plan {
             for function in image.functions() {
                 progress::step(1);
                 self.choose(&choice, &slots, &home, function, &mut chosen);
+            }
+        }
+        if let Some(Ok(slots)) = known_slots.get() {
+            for module in &slots.unknown {
+                let why =
+                    "what it calls through its GOT is not known: the file has no section headers";
+                self.refuse(module, "*", 0, why.to_owned());
             }
         }
         self.check_inlined(pid, selections, &opened)?;

@@ -15,6 +15,9 @@ int looped(int);
 int deep(int);
 int compared(int);
 int used(int);
+#ifdef READS
+void *read_from_the_table(void);
+#endif
 #ifdef COMPARES
 typedef int (*function)(int);
 static int is_it(function f) {
@@ -47,6 +50,9 @@ int main(int argc, char **argv) {
 #ifdef COMPARES
     function there = (function)dlsym(RTLD_DEFAULT, "compared");
     printf("%d\n", is_it(there));
+#endif
+#ifdef READS
+    printf("%d\n", read_from_the_table() == dlsym(RTLD_DEFAULT, "compared"));
 #endif
     if (argc > 1) {
         printf("%lu\n", rounds(atoi(argv[1])));

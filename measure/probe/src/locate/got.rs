@@ -1,9 +1,8 @@
-//! Slots of the global offset table through which a file calls functions, and what else reads them.
+//! Slots of the global offset table through which a file calls functions.
 use super::Image;
+use super::slot_reads::{SlotReads, Sweep, Table};
 use hopscope_process::maps::USER_END;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Register};
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, elf};
-use std::collections::HashSet;
 
 /// A slot that the dynamic linker fills in with the address of what a symbol is bound to
 /// (System V ABI, AMD64 supplement: R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT).
@@ -17,22 +16,6 @@ pub struct GotSlot {
     pub of_stub: bool,
 }
 
-/// What code does with the slots of its file: addresses in the file.
-#[derive(Debug, Default)]
-pub struct SlotReads {
-    called: HashSet<u64>,
-    otherwise: HashSet<u64>,
-}
-
-impl SlotReads {
-    /// Whether who reads it calls or jumps to what is there, and does nothing else with it: a copy's address is
-    /// none to be compared, or kept.
-    pub fn is_only_called(&self, slot: &GotSlot) -> bool {
-        let is_called = slot.of_stub || self.called.contains(&slot.svma);
-        is_called && !self.otherwise.contains(&slot.svma)
-    }
-}
-
 impl Image {
     /// Ascending by address.
     pub fn got_slots(&self) -> Vec<GotSlot> {
@@ -44,56 +27,19 @@ impl Image {
 
     /// Decodes every instruction, once: what lies between functions reads slots, too.
     pub fn slot_reads(&self) -> &SlotReads {
-        self.slot_reads
-            .get_or_init(|| self.find_reads(&self.got_slots()))
-    }
-
-    fn find_reads(&self, slots: &[GotSlot]) -> SlotReads {
-        let mut reads = SlotReads::default();
-        let (Some(first), Some(last)) = (slots.first(), slots.last()) else {
-            return reads;
-        };
-        let span = first.svma..last.svma + SLOT_BYTES;
-        for (start, code) in self.stretches() {
-            let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-            let mut ins = Instruction::default();
-            while decoder.can_decode() {
-                decoder.decode_out(&mut ins);
-                let Some(at) = fixed_address(&ins).filter(|at| span.contains(at)) else {
-                    continue;
-                };
-                match ins.flow_control() {
-                    FlowControl::IndirectCall | FlowControl::IndirectBranch => {
-                        reads.called.insert(at);
-                    }
-                    _ => {
-                        let read = slots_in(slots, at, ins.memory_size().size());
-                        reads.otherwise.extend(read);
-                    }
-                }
+        self.slot_reads.get_or_init(|| {
+            let file = self.file();
+            let table = file.as_ref().map(|f| Table::of(f, self.got_slots()));
+            let mut sweep = Sweep::of(table.unwrap_or_default());
+            for pointer in self.pointers() {
+                sweep.takes(*pointer);
             }
-        }
-        reads
+            for (start, code) in self.stretches() {
+                sweep.stretch(start, code);
+            }
+            sweep.reads
+        })
     }
-}
-
-const SLOT_BYTES: u64 = 8;
-
-/// Those that an operand of so many bytes lies in; of an address that is taken they are not known.
-fn slots_in(slots: &[GotSlot], at: u64, bytes: usize) -> impl Iterator<Item = u64> {
-    let from = slots.partition_point(|s| s.svma + SLOT_BYTES <= at);
-    let end = at + bytes.max(1) as u64;
-    let read = slots[from..].iter().map(|s| s.svma);
-    read.take_while(move |svma| *svma < end)
-}
-
-/// The address of a memory operand that needs no register but rip.
-fn fixed_address(ins: &Instruction) -> Option<u64> {
-    if ins.is_ip_rel_memory_operand() {
-        return Some(ins.ip_rel_memory_address());
-    }
-    let bare = ins.memory_base() == Register::None && ins.memory_index() == Register::None;
-    (bare && ins.memory_displ_size() > 0).then(|| ins.memory_displacement64())
 }
 
 fn slots(file: &object::File) -> Vec<GotSlot> {

@@ -9,13 +9,13 @@ use super::files::{self, Links};
 use super::fragments;
 use super::frame_rules::FrameRules;
 use super::functions::{Function, NameSource, Sorted, Symbols};
-use super::got::SlotReads;
 use super::known_addresses::{Known, KnownAddresses};
 use super::mapped::{self, MappedModule};
 use super::names;
 use super::parts;
 use super::plt::Imports;
 use super::signature::Debug;
+use super::slot_reads::SlotReads;
 use super::source::{self, Lines};
 use super::stack_walkers;
 use super::unwinds::UnwindFacts;
@@ -350,6 +350,16 @@ impl Image {
             from.zip(ends)
                 .filter_map(|(from, to)| Some((from, self.bytes(from..to)?)))
         })
+    }
+
+    /// Addresses that the dynamic linker writes into data.
+    pub(super) fn pointers(&self) -> &[u64] {
+        self.imports.pointers()
+    }
+
+    /// Whether it has sections: a file can be run without, and nothing says then where what lies.
+    pub fn has_sections(&self) -> bool {
+        self.file().is_some_and(|f| f.sections().next().is_some())
     }
 
     /// Whether it lies in a stub of the procedure linkage table.

@@ -26,6 +26,7 @@ mod parts;
 pub mod pattern;
 mod plt;
 pub mod signature;
+mod slot_reads;
 mod source;
 mod stack_switchers;
 mod stack_walkers;

@@ -21,6 +21,9 @@ pub enum Method {
     Got,
 }
 
+/// Behind the name of a function, before those of the modules.
+pub const CALLED_FROM: &str = " [called from ";
+
 /// Who calls a function through slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Led {
@@ -37,6 +40,8 @@ pub(super) struct Slots {
     by_function: HashMap<u64, Vec<Slot>>,
     images: Vec<Arc<Image>>,
     paths: Vec<String>,
+    /// Files whose slots are not known.
+    pub(super) unknown: Vec<String>,
 }
 
 struct Slot {
@@ -58,7 +63,11 @@ impl Slots {
                 .iter()
                 .map(|(module, ..)| module.path.display().to_string())
                 .collect(),
+            unknown: Vec::new(),
         };
+        let blind = opened.iter().filter(|(_, image, _)| !image.has_sections());
+        let blind = blind.map(|(module, ..)| basename(&module.path).to_owned());
+        slots.unknown.extend(blind);
         let mut unbound = Vec::new();
         for (n, (module, image, _)) in opened.iter().enumerate() {
             for of_file in image.got_slots() {
@@ -166,7 +175,7 @@ impl Led {
             ..=NAMED => names.join(", "),
             n => format!("{n} modules"),
         };
-        format!("{function} [called from {callers}]")
+        format!("{function}{CALLED_FROM}{callers}]")
     }
 }
 

@@ -4,7 +4,7 @@ use super::trigger::{EXIT, SIGNAL, When};
 use crate::error::{Context, Result, refuse};
 use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency};
 use hopscope_probe::locate::basename;
-use hopscope_probe::plan::Plan;
+use hopscope_probe::plan::{CALLED_FROM, Plan};
 use hopscope_probe::recorder::trigger::Trigger;
 use nix::unistd::{AccessFlags, access};
 use std::path::Path;
@@ -25,7 +25,12 @@ pub(super) fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
         let module = &plan.modules[f.module.0 as usize].path;
         f.name == text || format!("{}!{}", basename(module.as_ref()), f.name) == text
     };
-    let found: Vec<_> = plan.functions.iter().filter(is_it).map(|f| f.id).collect();
+    let mut found: Vec<_> = plan.functions.iter().filter(is_it).map(|f| f.id).collect();
+    if found.is_empty() {
+        // Of which only the calls of some modules are measured.
+        let all = plan.functions.iter();
+        found.extend(all.filter(|f| is_called(plan, f, text)).map(|f| f.id));
+    }
     if found.is_empty() {
         refuse!(
             "{text} is not among the {} functions that will be measured; give it with -f too \
@@ -34,6 +39,13 @@ pub(super) fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
         );
     }
     Ok(found)
+}
+
+fn is_called(plan: &Plan, function: &FunctionEntry, text: &str) -> bool {
+    let module = &plan.modules[function.module.0 as usize].path;
+    let name = function.name.split(CALLED_FROM).next().unwrap_or_default();
+    name.len() < function.name.len()
+        && (name == text || format!("{}!{name}", basename(module.as_ref())) == text)
 }
 
 /// What a run begins with. Empty when none was named.

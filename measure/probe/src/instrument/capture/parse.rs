@@ -98,11 +98,17 @@ impl Selection {
     }
 
     fn of_callers(self, module: &str, text: &str) -> Result<Selection, LocateError> {
-        if self.inlined {
-            return Err(LocateError::Pattern {
+        let failed = |why: &str| {
+            Err(LocateError::Pattern {
                 pattern: text.to_owned(),
-                why: "what is inlined is not called by a module".to_owned(),
-            });
+                why: why.to_owned(),
+            })
+        };
+        if self.inlined {
+            return failed("what is inlined is not called by a module");
+        }
+        if self.callers.is_some() {
+            return failed("write MODULE->FUNCTION, with one ->");
         }
         Ok(Selection {
             callers: Some(Pattern::parse(&format!("{module}!*"))?),
