@@ -1,7 +1,7 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::asked::Asked;
 use super::frame_tables::{self, Framed, Modules};
-use super::got::LedSlot;
+use super::led_slot::LedSlot;
 use super::site::{self, Patch};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
 use crate::instrument::body::inlined::Crossings;

@@ -3,77 +3,11 @@
 //! A slot is one aligned word, and all threads are stopped while it is written: a caller finds the one address or the other.
 //! The dynamic linker may write one, too, when it binds it: it is led again then ([`open`]).
 use super::error::LiveError;
-use super::install::Installed;
-use super::remove;
-use super::site::Patch;
-use hopscope_event::FunctionId;
+use super::led_slot::{GotPatch, SLOT_BYTES};
 use hopscope_process::StoppedProcess;
 use hopscope_process::memory::TargetMemory;
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io;
-
-/// A slot that may lead into a copy: addresses in the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LedSlot {
-    pub at: u64,
-    /// What it holds before it leads into the copy; the function's own address where that is to be waited for.
-    pub found: u64,
-}
-
-impl Installed {
-    /// Leads what the dynamic linker has bound since the last look, all in one stop. How many.
-    ///
-    /// # Errors
-    /// The process could not be stopped, or its GOT not be written.
-    pub fn lead_slots(&self) -> Result<usize, LiveError> {
-        if self.restored || !open(&self.memory, &self.slots) {
-            return Ok(0);
-        }
-        let stopped = hopscope_process::stop_all(self.pid)?;
-        let led = lead(&stopped, &self.memory, &self.slots);
-        stopped.resume()?;
-        led
-    }
-
-    /// Gives back those of some functions, by their own addresses, for good; with other entries that are restored.
-    ///
-    /// # Errors
-    /// As of [`remove::restore_some`].
-    pub fn leave_out(&mut self, functions: &HashSet<FunctionId>) -> Result<(), LiveError> {
-        let sites = self.sites.iter();
-        let theirs = sites.filter(|(_, id)| functions.contains(id));
-        let theirs: HashSet<u64> = theirs.map(|(at, _)| *at).collect();
-        // They stay in the table: a forked child may still have our jump there.
-        let patches = self.table.patches.iter().copied();
-        let patches: Vec<Patch> = patches.filter(|p| theirs.contains(&p.at)).collect();
-        let slots = self
-            .slots
-            .extract_if(.., |slot| theirs.contains(&slot.function));
-        let slots: Vec<GotPatch> = slots.collect();
-        remove::restore_some(self.pid, &self.memory, &patches, &slots)
-    }
-}
-
-/// As the patch table has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct GotPatch {
-    pub at: u64,
-    /// Where the function begins: what it holds once it is bound to it.
-    pub function: u64,
-    /// What it is given back.
-    pub found: u64,
-    /// Where the copy begins.
-    pub replaced: u64,
-}
-
-pub(super) const SLOT_BYTES: u64 = 8;
-
-impl GotPatch {
-    fn is_open(&self, now: u64) -> bool {
-        now == self.found || now == self.function
-    }
-}
 
 /// Slots of one page are read together.
 const PAGE: u64 = 4096;

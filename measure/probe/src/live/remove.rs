@@ -5,7 +5,8 @@ pub use super::survey::Extent;
 
 use super::error::LiveError;
 use super::found;
-use super::got::{self, GotPatch};
+use super::got;
+use super::led_slot::GotPatch;
 use super::patch::{self, Direction, Written};
 use super::reap::{ATTEMPTS_MS, unmap};
 use super::site::Patch;

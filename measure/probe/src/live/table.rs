@@ -9,7 +9,7 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
-use super::got::GotPatch;
+use super::led_slot::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};

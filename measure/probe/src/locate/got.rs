@@ -1,20 +1,8 @@
 //! Slots of the global offset table through which a file calls functions.
 use super::Image;
-use super::slot_reads::{SlotReads, Sweep, Table};
+use super::slot_reads::{GotSlot, SlotReads, Sweep, Table};
 use hopscope_process::maps::USER_END;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, elf};
-
-/// A slot that the dynamic linker fills in with the address of what a symbol is bound to
-/// (System V ABI, AMD64 supplement: R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GotSlot {
-    /// In the file.
-    pub svma: u64,
-    /// Without its version.
-    pub symbol: String,
-    /// A stub of the procedure linkage table jumps to what it holds.
-    pub of_stub: bool,
-}
 
 impl Image {
     /// Ascending by address.

@@ -1,9 +1,20 @@
 //! What code does with the slots of its file's global offset table: calls through them, or more.
-use super::got::GotSlot;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use object::{Object, ObjectKind, ObjectSection, RelocationFlags, elf};
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
+
+/// A slot that the dynamic linker fills in with the address of what a symbol is bound to
+/// (System V ABI, AMD64 supplement: R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GotSlot {
+    /// In the file.
+    pub svma: u64,
+    /// Without its version.
+    pub symbol: String,
+    /// A stub of the procedure linkage table jumps to what it holds.
+    pub of_stub: bool,
+}
 
 /// What code does with the slots of its file: addresses in the file.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Functions that stay as they are, and are measured where modules call them through their GOT slots.
 use super::{Opened, Plan};
 use crate::instrument::body::{NoSlot, Refusal};
-use crate::live::got::LedSlot;
+use crate::live::led_slot::LedSlot;
 use crate::locate::pattern::Pattern;
 use crate::locate::{Export, Function, GotSlot, Image, NameSource, basename};
 use hopscope_process::AttachError;

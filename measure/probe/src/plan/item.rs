@@ -4,7 +4,7 @@ use crate::instrument::body::unit::Piece;
 use crate::instrument::capture::Capture;
 use crate::live::asked::Asked;
 use crate::live::build::{Selected, Unwind};
-use crate::live::got::LedSlot;
+use crate::live::led_slot::LedSlot;
 use crate::locate::Image;
 use hopscope_event::FunctionId;
 use std::ops::Range;
