@@ -1,8 +1,7 @@
 //! What ends a recording for its targets' sake, whatever else was asked for. Their probes go at once.
 use super::RingCounts;
-use super::trigger::{Trigger, Triggers};
+use super::trigger::Trigger;
 use hopscope_event::{TriggerEntry, TscFrequency};
-use hopscope_trace::RecordBatch;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
@@ -65,29 +64,6 @@ impl Governor {
         let limit = self.max_loss_percent?;
         let percent = 100.0 * lost as f64 / (recorded + lost).max(1) as f64;
         (percent > limit).then_some(Distress::Loss { percent, limit })
-    }
-}
-
-/// Calls of a target that take too long.
-#[derive(Debug)]
-pub(super) struct SlowCalls {
-    triggers: Triggers,
-    /// The first one that was seen.
-    pub(super) first: Option<TriggerEntry>,
-}
-
-impl SlowCalls {
-    pub(super) fn new(slow: &[Trigger]) -> SlowCalls {
-        SlowCalls {
-            triggers: Triggers::new(slow.to_vec()),
-            first: None,
-        }
-    }
-
-    pub(super) fn see(&mut self, batch: &RecordBatch) {
-        if self.first.is_none() {
-            self.first = self.triggers.fired(batch).into_iter().next();
-        }
     }
 }
 

@@ -7,13 +7,12 @@ pub(super) use drain::{Drain, thread_entry};
 use drain::{comm, nameless_entry};
 
 use super::children::Children;
-use super::governor::SlowCalls;
 use super::looking::Looking;
 use super::numbers::Numbers;
 use super::owner::Owner;
 use super::sink::Sink;
 use super::tally::{Called, Tally};
-use super::trigger::Trigger;
+use super::trigger::{SlowCalls, Trigger};
 use crate::live::LiveError;
 use crate::live::breakpoints;
 use crate::live::install::Installed;

@@ -23,6 +23,29 @@ pub struct Triggers {
     threads: HashMap<ThreadIx, Thread>,
 }
 
+/// Calls of a target that take too long.
+#[derive(Debug)]
+pub(super) struct SlowCalls {
+    triggers: Triggers,
+    /// The first one that was seen.
+    pub(super) first: Option<TriggerEntry>,
+}
+
+impl SlowCalls {
+    pub(super) fn new(slow: &[Trigger]) -> SlowCalls {
+        SlowCalls {
+            triggers: Triggers::new(slow.to_vec()),
+            first: None,
+        }
+    }
+
+    pub(super) fn see(&mut self, batch: &RecordBatch) {
+        if self.first.is_none() {
+            self.first = self.triggers.fired(batch).into_iter().next();
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Thread {
     next: u64,

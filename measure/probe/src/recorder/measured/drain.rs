@@ -1,7 +1,7 @@
 //! Records copied out of one ring into the sink.
-use crate::recorder::governor::SlowCalls;
 use crate::recorder::sink::Sink;
 use crate::recorder::tally::Tally;
+use crate::recorder::trigger::SlowCalls;
 use hopscope_event::ring::{Position, Ring, Visit};
 use hopscope_event::{ProcessIx, Record, RecordKind, ThreadEntry, ThreadIx};
 use hopscope_process::procfs;
