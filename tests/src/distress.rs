@@ -1,13 +1,13 @@
 //! `--detach-on`, `--heartbeat`, `--max-loss`: a recording that ends for its target's sake, at once.
 use crate::recording::{command, command_with_buffer, summary};
+use crate::told::Told;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, compile_c, mapped, scratch};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, scratch};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -18,43 +18,9 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("distress::what_cannot_be_watched", &[Gcc], refused);
 }
 
-struct Running {
-    target: Target,
-    stdin: ChildStdin,
-    said: Lines<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    fn start() -> Result<Running> {
-        let program = compile_c(&["distress.c"], &["-O2"])?;
-        let mut start = Command::new(program);
-        start.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut target = Target::spawn(&mut start)?;
-        let child = target.child();
-        let stdin = child.stdin.take().context("stdin")?;
-        let said = BufReader::new(child.stdout.take().context("stdout")?).lines();
-        Ok(Running {
-            target,
-            stdin,
-            said,
-        })
-    }
-
-    fn pid(&self) -> i32 {
-        self.target.pid()
-    }
-
-    fn told(&mut self, what: &str) -> Result<()> {
-        writeln!(self.stdin, "{what}")?;
-        self.said.next().context("it ended")??;
-        Ok(())
-    }
-
-    fn is_left_alone(&self) -> Result<()> {
-        let ours = mapped::mapped(self.pid())?;
-        ensure!(ours.is_empty(), "{ours:?}");
-        Ok(())
-    }
+fn started() -> Result<Told> {
+    let program = compile_c(&["distress.c"], &["-O2"])?;
+    Told::start(&mut Command::new(program))
 }
 
 /// Records what `command` is for until it ends by itself.
@@ -78,24 +44,24 @@ fn ended_because(summary: &Value) -> &str {
 }
 
 fn slow_call() -> Result<()> {
-    let mut running = Running::start()?;
+    let mut running = started()?;
     let file = scratch().join("slow.hop");
     let mut record = command(running.pid(), &["work"], &file);
     record.args(["--detach-on", "work > 20ms"]);
     let (code, said) = until_it_ends(record, &file, || {
         running.told("fast")?;
-        running.told("slow")
+        running.told("slow").map(drop)
     })?;
     ensure!(code == Some(1), "{code:?}");
     let because = ended_because(&said);
     let known = because.starts_with("a call took ") && because.contains("work > 20ms");
     ensure!(known && said["recorded"] == 2002, "{said}");
-    running.is_left_alone()?;
-    running.told("fast")
+    running.expect_clean()?;
+    running.told("fast").map(drop)
 }
 
 fn heartbeat() -> Result<()> {
-    let running = Running::start()?;
+    let running = started()?;
     let (file, beat) = (scratch().join("beat.hop"), scratch().join("beat"));
     let touched = File::create(&beat)?;
     let asked = |file: &Path| {
@@ -110,7 +76,7 @@ fn heartbeat() -> Result<()> {
         code == Some(1) && because.ends_with("was not touched for 300ms (--heartbeat)"),
         "{code:?} {said}"
     );
-    running.is_left_alone()?;
+    running.expect_clean()?;
     // As long as it is touched, the recording goes on.
     let mut record = asked(&file);
     record.args(["-d", "1s"]);
@@ -128,18 +94,15 @@ fn heartbeat() -> Result<()> {
     let out = recorder.output()?;
     let said = summary(&String::from_utf8_lossy(&out.stdout))?;
     ensure!(ended_because(&said) == "duration limit reached", "{said}");
-    running.is_left_alone()
+    running.expect_clean()
 }
 
 fn loss() -> Result<()> {
-    let mut running = Running::start()?;
+    let mut running = started()?;
     let file = scratch().join("loss.hop");
     let mut record = command_with_buffer(running.pid(), &["work"], &file, "64K");
     record.args(["--max-loss", "1%"]);
-    let (code, said) = until_it_ends(record, &file, || {
-        writeln!(running.stdin, "always")?;
-        Ok(())
-    })?;
+    let (code, said) = until_it_ends(record, &file, || running.tell("always"))?;
     let because = ended_because(&said);
     ensure!(
         code == Some(1) && because.ends_with("above the limit of 1 % (--max-loss)"),
@@ -147,11 +110,11 @@ fn loss() -> Result<()> {
     );
     let lost = said["lost"].as_u64().context("lost")?;
     ensure!(lost > 0, "{said}");
-    running.is_left_alone()
+    running.expect_clean()
 }
 
 fn refused() -> Result<()> {
-    let running = Running::start()?;
+    let running = started()?;
     let file = scratch().join("refused.hop");
     for (option, value, why) in [
         (
@@ -167,7 +130,7 @@ fn refused() -> Result<()> {
         let mut record = command(running.pid(), &["work"], &file);
         let out = run(record.args([option, value]))?.expect_code(2)?;
         ensure!(out.stderr.contains(why), "{value}: {}", out.stderr);
-        running.is_left_alone()?;
+        running.expect_clean()?;
     }
     Ok(())
 }

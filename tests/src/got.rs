@@ -1,8 +1,8 @@
 //! Functions that are measured by their GOT slots: `--method got`, and calls of one module alone.
 use crate::recording::{Recording, Report, command, command_with_buffer};
+use crate::told::Told;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::mapped::mapped;
 use hopscope_tests::{
     Requirement, Suite, Target, compile, compile_c, hopscope, hopscope_bin, scratch,
 };
@@ -10,10 +10,9 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -77,65 +76,28 @@ impl Built {
     }
 }
 
-/// Started, and running on what it is told.
-struct Running {
-    target: Target,
-    stdin: ChildStdin,
-    said: Lines<BufReader<ChildStdout>>,
+fn started(program: &Path) -> Result<Told> {
+    Told::start(&mut Command::new(program))
 }
 
-impl Running {
-    fn start(program: &Path, preload: Option<&Path>) -> Result<Running> {
-        let mut start = Command::new(program);
-        if let Some(library) = preload {
-            start.env("LD_PRELOAD", library);
+/// All of its files that is no code: addresses, and what they hold.
+fn data(running: &Told) -> Result<BTreeMap<u64, Vec<u8>>> {
+    let folder = format!("/proc/{}", running.pid());
+    let memory = File::open(format!("{folder}/mem"))?;
+    let mut data = BTreeMap::new();
+    for line in fs::read_to_string(format!("{folder}/maps"))?.lines() {
+        let (range, rest) = line.split_once(' ').context("a mapping")?;
+        if !line.contains("hopscope-programs") || rest[..4].contains('x') {
+            continue;
         }
-        start.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut target = Target::spawn(&mut start)?;
-        let child = target.child();
-        let stdin = child.stdin.take().context("stdin")?;
-        let said = BufReader::new(child.stdout.take().context("stdout")?).lines();
-        Ok(Running {
-            target,
-            stdin,
-            said,
-        })
+        let (start, end) = range.split_once('-').context("a range")?;
+        let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16));
+        let (start, end) = (start?, end?);
+        let mut bytes = vec![0; (end - start) as usize];
+        memory.read_exact_at(&mut bytes, start)?;
+        data.insert(start, bytes);
     }
-
-    fn pid(&self) -> i32 {
-        self.target.pid()
-    }
-
-    fn told(&mut self, what: &str) -> Result<String> {
-        writeln!(self.stdin, "{what}")?;
-        Ok(self.said.next().context("it ended")??)
-    }
-
-    /// All of its files that is no code: addresses, and what they hold.
-    fn data(&self) -> Result<BTreeMap<u64, Vec<u8>>> {
-        let folder = format!("/proc/{}", self.pid());
-        let memory = File::open(format!("{folder}/mem"))?;
-        let mut data = BTreeMap::new();
-        for line in fs::read_to_string(format!("{folder}/maps"))?.lines() {
-            let (range, rest) = line.split_once(' ').context("a mapping")?;
-            if !line.contains("hopscope-programs") || rest[..4].contains('x') {
-                continue;
-            }
-            let (start, end) = range.split_once('-').context("a range")?;
-            let [start, end] = [start, end].map(|at| u64::from_str_radix(at, 16));
-            let (start, end) = (start?, end?);
-            let mut bytes = vec![0; (end - start) as usize];
-            memory.read_exact_at(&mut bytes, start)?;
-            data.insert(start, bytes);
-        }
-        Ok(data)
-    }
-
-    fn expect_clean(&self) -> Result<()> {
-        let ours = mapped(self.pid())?;
-        ensure!(ours.is_empty(), "{ours:?}");
-        Ok(())
-    }
+    Ok(data)
 }
 
 fn got(pid: i32, patterns: &[&str], file: &Path) -> Command {
@@ -280,12 +242,12 @@ fn restored() -> Result<()> {
     let patterns = ["library-*!*"];
     for flags in [FLAGS[0], FLAGS[1], FLAGS[2]] {
         let built = Built::with("gcc", flags)?;
-        let mut running = Running::start(&built.program, None)?;
+        let mut running = started(&built.program)?;
         for round in 0..3 {
-            let before = running.data()?;
+            let before = data(&running)?;
             let asked = got(running.pid(), &patterns, &file);
             let recording = Recording::start_command(asked, &file)?;
-            ensure!(running.data()? != before, "no slot was led");
+            ensure!(data(&running)? != before, "no slot was led");
             // The first time nothing is called, and nothing bound; then all is.
             if round == 2 {
                 running.told("40")?;
@@ -294,7 +256,7 @@ fn restored() -> Result<()> {
             }
             recording.stop()?;
             running.expect_clean()?;
-            ensure!(running.data()? == before, "{flags}: not as it was");
+            ensure!(data(&running)? == before, "{flags}: not as it was");
             let calls = Report::read(&file)?.entries(&built.called_from_program("looped"));
             let expected = if round == 2 { 4000 } else { 0 };
             ensure!(calls == expected, "{flags}: {calls}");
@@ -309,9 +271,9 @@ fn restored() -> Result<()> {
 
 fn killed() -> Result<()> {
     let built = Built::with("gcc", FLAGS[0])?;
-    let mut running = Running::start(&built.program, None)?;
+    let mut running = started(&built.program)?;
     running.told("1")?;
-    let before = running.data()?;
+    let before = data(&running)?;
     let file = scratch().join("killed.hop");
     let asked = got(running.pid(), &["library-*!*"], &file);
     let recording = Recording::start_command(asked, &file)?;
@@ -319,7 +281,7 @@ fn killed() -> Result<()> {
     kill(recording.recorder()?, Signal::SIGKILL)?;
     recording.ended()?;
     running.expect_clean()?;
-    ensure!(running.data()? == before, "not as it was");
+    ensure!(data(&running)? == before, "not as it was");
     running.told("1")?;
     Ok(())
 }
@@ -329,17 +291,17 @@ fn bound_later() -> Result<()> {
     let built = Built::with("gcc", FLAGS[0])?;
     let flags = ["-O1", "-fPIC", "-shared"];
     let before = compile("gcc", &["got/library.c", "got/tiny.S"], &flags)?;
-    let mut running = Running::start(&built.program, Some(&before))?;
-    let unbound = running.data()?;
+    let mut running = Told::start(Command::new(&built.program).env("LD_PRELOAD", &before))?;
+    let unbound = data(&running)?;
     let file = scratch().join("later.hop");
     let mut record = command_with_buffer(running.pid(), &["looped"], &file, "64M");
     record.args(["--method", "got"]);
     let recording = Recording::start_command(record, &file)?;
     running.told("1")?;
-    let bound = running.data()?;
+    let bound = data(&running)?;
     ensure!(bound != unbound, "nothing was bound");
     let started = Instant::now();
-    while running.data()? == bound {
+    while data(&running)? == bound {
         ensure!(started.elapsed() < WATCHDOG, "it is not led");
         running.told("1")?;
     }

@@ -50,6 +50,7 @@ mod splice;
 mod splice_echo;
 mod splice_proxy;
 mod stack;
+mod told;
 mod top;
 mod torture;
 mod traps;
