@@ -13,6 +13,7 @@ mod detours;
 mod doubts;
 mod flow;
 mod gaps;
+mod key;
 mod nobodys;
 mod places;
 mod stack;

@@ -1,23 +1,12 @@
 //! Where the compiler made copies of a place (unrolled loops), the debugging information has one place, and where its first
 //! copy begins. Copies have the same instructions of the same places in the source.
 use super::flow::Body;
-use crate::locate::SourcePlace;
-use iced_x86::Code;
+use super::key::Key;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Instructions of others between two of its own that count as its own.
 pub(super) const GAP_AT_MOST: usize = 8;
-
-/// An instruction but for its registers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    from: SourcePlace,
-    code: Code,
-    immediate: u64,
-    displacement: u64,
-    scale: u32,
-}
 
 /// Of a place.
 #[derive(Default)]
@@ -78,15 +67,13 @@ fn counted(keys: impl Iterator<Item = Key>) -> HashMap<Key, usize> {
 
 impl Body<'_> {
     fn key(&self, at: usize) -> Option<Key> {
+        // Once for all places, which lie within each other.
+        let all = || (0..self.insns.len()).map(|at| self.key_of(at)).collect();
+        self.keys.get_or_init(all)[at]
+    }
+
+    fn key_of(&self, at: usize) -> Option<Key> {
         let from = self.lines.at(self.insns[at].svma)?;
-        let ins = self.decoded(at)?;
-        let mut immediates = (0..ins.op_count()).filter_map(|n| ins.try_immediate(n).ok());
-        Some(Key {
-            from,
-            code: ins.code(),
-            immediate: immediates.next_back().unwrap_or(0),
-            displacement: ins.memory_displacement64(),
-            scale: ins.memory_index_scale(),
-        })
+        Some(Key::of(from, &self.decoded(at)?))
     }
 }

@@ -1,7 +1,9 @@
 //! Where control goes within a unit.
+use super::key::Key;
 use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
 use crate::locate::LineRows;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -21,6 +23,7 @@ pub(super) struct Body<'u> {
     pieces: &'u [Piece<'u>],
     pub(super) lines: &'u LineRows,
     pub(super) ways: Ways,
+    pub(super) keys: OnceCell<Vec<Option<Key>>>,
     /// The last of a piece: what follows is another piece's, or nobody's.
     ends: HashSet<u64>,
     pub(super) calls: Vec<bool>,
@@ -63,6 +66,7 @@ impl<'u> Body<'u> {
             pieces,
             lines,
             ways: Ways::default(),
+            keys: OnceCell::new(),
             landed: Vec::new(),
             ends: ends.map(|insn| insn.svma).collect(),
             targets,
