@@ -264,13 +264,13 @@ impl Seen {
         let span_ns = span.as_nanos() as u64;
         let told = overhead.ran_ns(target.tids(), span_ns);
         let at_most = span_ns * target.tids().count() as u64;
-        let records = called.iter().map(|(_, called)| called.records).sum();
+        let records: u64 = called.iter().map(|(_, called)| called.records).sum();
+        let least_ticks = records * budget.least_ticks / 2;
+        let least_ns = budget.frequency.ns(least_ticks as i64) as u64;
         Seen {
-            ran_ns: if span < TOLD_AFTER { at_most } else { told },
+            ran_ns: ran_ns(span, told, at_most, least_ns),
             probes_ns: budget.ns_of(records),
-            least_ns: budget
-                .frequency
-                .ns((records * budget.least_ticks / 2) as i64) as u64,
+            least_ns,
         }
     }
 
@@ -321,6 +321,15 @@ impl Seen {
     }
 }
 
+/// CPU time in a window: as told, unless that cannot be. What ran less than its probes took at least was told of late, or
+/// wrote its records before.
+fn ran_ns(span: Duration, told: u64, at_most: u64, least_ns: u64) -> u64 {
+    match span < TOLD_AFTER || told < least_ns {
+        true => at_most,
+        false => told,
+    }
+}
+
 impl Budget {
     fn ns(&self, called: &Called) -> u64 {
         self.ns_of(called.records)
@@ -356,6 +365,14 @@ impl Sink for Nowhere {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_that_was_told_of_late_is_that_of_the_clock() {
+        let ran = |ms, told| ran_ns(Duration::from_millis(ms), told, 1000, 30);
+        assert_eq!(ran(20, 500), 500);
+        assert_eq!(ran(20, 30), 30);
+        assert_eq!([ran(20, 0), ran(20, 29), ran(8, 500)], [1000; 3]);
+    }
 
     const BUDGET: Budget = Budget {
         percent: 5.0,
