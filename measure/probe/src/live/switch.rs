@@ -257,8 +257,10 @@ impl Batch<'_> {
             Err(e) => {
                 // Some runs may have been written.
                 failed()?;
-                got::give_back(stopped, self.memory, slots)?;
+                // Each whether the other can be or not.
+                let slots = got::give_back(stopped, self.memory, slots);
                 patch::write(stopped, self.memory, &table.patches, Direction::Restore)?;
+                slots?;
                 Err(e)
             }
         }
