@@ -308,7 +308,7 @@ fn bound_later() -> Result<()> {
     running.told("10")?;
     let said = recording.stop()?;
     let notes = said["notes"].to_string();
-    ensure!(notes.contains("1 GOT slots lead nowhere yet"), "{said}");
+    ensure!(notes.contains("1 GOT slots are not bound yet"), "{said}");
     ensure!(
         notes.contains("1 GOT slots were bound during the recording"),
         "{said}"

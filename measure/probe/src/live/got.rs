@@ -37,7 +37,7 @@ pub(super) fn open(memory: &TargetMemory, slots: &[GotPatch]) -> bool {
     held(memory, slots).any(|(slot, now)| slot.is_open(now))
 }
 
-/// What the user should know of those that lead nowhere yet.
+/// What the user should know of those that are not bound yet.
 pub(super) fn note(pid: i32, memory: &TargetMemory, slots: &[GotPatch]) -> Option<String> {
     let mut waiting: Vec<u64> = held(memory, slots)
         .filter(|(slot, now)| *now != slot.replaced)
@@ -46,7 +46,7 @@ pub(super) fn note(pid: i32, memory: &TargetMemory, slots: &[GotPatch]) -> Optio
     waiting.dedup();
     (!waiting.is_empty()).then(|| {
         format!(
-            "process {pid}: {} GOT slots lead nowhere yet, and what they will be bound to is not certain: each is led within 50 ms of its first call, and calls before that are not measured",
+            "process {pid}: {} GOT slots are not bound yet, and several bindings are possible: calls through each are measured from at most 50 ms after its first call on",
             waiting.len()
         )
     })
