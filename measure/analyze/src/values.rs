@@ -66,7 +66,7 @@ pub(crate) fn capturer<'a>(
 pub(crate) fn count(value: &Value, oddities: &mut Oddities) {
     oddities.values += 1;
     match value.content {
-        Content::Value(_) => {}
+        Content::Value(_) | Content::NotCounting | Content::NotOpened => {}
         Content::Unreadable => oddities.values_unreadable += 1,
         Content::LeftOut { .. } => oddities.values_left_out += 1,
         Content::Unknown(_) => oddities.values_unknown += 1,

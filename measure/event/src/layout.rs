@@ -84,7 +84,10 @@ pub struct RingHeader {
     pub tid: u32,
     /// As [`Context::forked`]; written with the owner.
     pub forked: u32,
-    pub pad1: [u8; 48],
+    /// Address in the target of the pages of this thread's events, one after the other ([`crate::counter`]); 0: there are
+    /// none. Written by the recorder.
+    pub counters: u64,
+    pub pad1: [u8; 40],
     /// Records the recorder is done with: a salvage starts here.
     pub consumed: u64,
     pub pad2: [u8; 56],
@@ -125,6 +128,7 @@ const _: () = {
     assert!(offset_of!(RingHeader, owner) == 64);
     assert!(offset_of!(RingHeader, tid) == 72);
     assert!(offset_of!(RingHeader, forked) == 76);
+    assert!(offset_of!(RingHeader, counters) == 80);
     assert!(offset_of!(RingHeader, consumed) == 128);
     assert!(size_of::<RingHeader>() <= RING_HEADER_BYTES);
     assert!(POOL_HEADER_BYTES.is_multiple_of(PAGE));

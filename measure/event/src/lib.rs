@@ -8,6 +8,7 @@ extern crate alloc;
 
 pub mod clock;
 pub mod cost;
+pub mod counter;
 mod flags;
 pub mod kept;
 pub mod layout;
@@ -23,6 +24,7 @@ pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
 pub use cost::{CostCheckEntry, InPlaceCost, MemoryBoundCost, ProbeCost};
+pub use counter::{Count, CounterCost, CounterEntry, CounterEvent, CounterReading};
 pub use kept::{
     BeginsLate, BudgetEntry, EndsEarly, FlightEntry, LeftOutEntry, ThinEntry, TriggerEntry,
 };

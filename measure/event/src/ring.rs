@@ -199,6 +199,12 @@ impl<'a> Ring<'a> {
             .store(next, Ordering::Release);
     }
 
+    /// Where its thread's probes find the pages of its events; 0: nowhere.
+    pub fn set_counters(&self, at: u64) {
+        self.header(offset_of!(RingHeader, counters))
+            .store(at, Ordering::Release);
+    }
+
     fn slot(&self, index: u64) -> Record {
         let n = (index & ((1 << self.records_log2) - 1)) as usize;
         let at = RING_HEADER_BYTES / 8 + n * (STRIDE / 8);

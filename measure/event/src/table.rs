@@ -102,6 +102,8 @@ pub enum CaptureMethod {
     CheckedCopy,
     /// A load that faults where the memory is not there; only when the user trusts the pointers.
     PlainLoad,
+    /// A counter is read, without the kernel ([`crate::counter`]).
+    Counter,
 }
 
 /// What the value records of one function and capture number mean.

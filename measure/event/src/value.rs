@@ -7,7 +7,7 @@
 //! | 12 | 4 | bit 3: bit 63 of the value, bits 4–15: number of the capture, bits 16–31: element, plus the lap number of the slot (wrapping) |
 //!
 //! Why there is none: 2 = its memory could not be read; n << 8 \| 4 = what follows is left out of
-//! an array that had n elements (`element` is the first that is missing).
+//! an array that had n elements (`element` is the first that is missing); 6, 8 of counters ([`crate::counter`]).
 //!
 //! Order and the two highest bits of the capture's number determine the call it belongs to:
 //! 0 = captured at the entry, 1 = inside the body, 2 = at a return. What is captured at the entry lies in the slots
@@ -15,21 +15,25 @@
 //! exit: a probe reserves all of them at once, so that a signal handler's probes come before or
 //! after them. What is captured inside the body lies between, and belongs to the innermost open
 //! call of its function on the stack that runs.
+use crate::counter::COUNTERS_MAX;
 use crate::record::{FunctionId, LAP_MASK, Record, RecordKind};
 use crate::table::CapturePlace;
 
-/// Captures of one function at one place.
-pub const CAPTURES_MAX: usize = 1 << PLACE_SHIFT;
+/// Captures of one function at one place. The numbers behind it are of counters ([`crate::counter`]).
+pub const CAPTURES_MAX: usize = (1 << PLACE_SHIFT) - COUNTERS_MAX;
 /// Elements of one array that one call may record.
 pub const ELEMENTS_MAX: usize = 256;
 
 const PLACE_SHIFT: u32 = 10;
+const NTH_MASK: u16 = (1 << PLACE_SHIFT) - 1;
 const NUMBER_MASK: u16 = (1 << (PLACE_SHIFT + 2)) - 1;
 const CAPTURE_SHIFT: u32 = 4;
 const ELEMENT_SHIFT: u32 = 16;
 const TOP_SHIFT: u32 = 3;
 const UNREADABLE: u64 = 2;
 const LEFT_OUT: u64 = 4;
+pub(crate) const NOT_COUNTING: u64 = 6;
+pub(crate) const NOT_OPENED: u64 = 8;
 const REASON_BITS: u32 = 8;
 
 const _: () = {
@@ -47,6 +51,10 @@ pub enum Content {
     Unreadable,
     /// The array has more: this is its number of elements (modulo 2^56).
     LeftOut { elements: u64 },
+    /// Of a counter: its event does not count, since it has no counter of the processor.
+    NotCounting,
+    /// Of a counter: this thread's was not opened, or not yet.
+    NotOpened,
     /// A reason unknown to this version, or not written by hopscope.
     Unknown(u64),
 }
@@ -67,6 +75,8 @@ impl Content {
             Content::Value(value) => value << 1 | 1,
             Content::Unreadable => UNREADABLE,
             Content::LeftOut { elements } => elements << REASON_BITS | LEFT_OUT,
+            Content::NotCounting => NOT_COUNTING,
+            Content::NotOpened => NOT_OPENED,
             Content::Unknown(word) => word,
         }
     }
@@ -77,6 +87,8 @@ impl Content {
         }
         match word & ((1 << REASON_BITS) - 1) {
             UNREADABLE => Content::Unreadable,
+            NOT_COUNTING if word == NOT_COUNTING => Content::NotCounting,
+            NOT_OPENED if word == NOT_OPENED => Content::NotOpened,
             LEFT_OUT => Content::LeftOut {
                 elements: word >> REASON_BITS,
             },
@@ -87,7 +99,7 @@ impl Content {
 
 /// The number of the `nth` capture (from 0) at a place of a function.
 pub const fn number(at: CapturePlace, nth: u16) -> u16 {
-    (at as u16) << PLACE_SHIFT | nth & (CAPTURES_MAX - 1) as u16
+    (at as u16) << PLACE_SHIFT | nth & NTH_MASK
 }
 
 /// The last field of the record but for the value's highest bit: what a probe adds to the lap.
@@ -104,6 +116,11 @@ impl Value {
             2 => Some(CapturePlace::Return),
             _ => None,
         }
+    }
+
+    /// Number within its place.
+    pub const fn nth(self) -> u16 {
+        self.capture & NTH_MASK
     }
 
     /// The record that a probe of `function` stores. Of a capture's number only the low 12 bits
@@ -171,13 +188,14 @@ mod tests {
             CapturePlace::Body,
             CapturePlace::Return,
         ] {
-            for nth in [0, 1, CAPTURES_MAX as u16 - 1] {
+            for nth in [0, 1, CAPTURES_MAX as u16 - 1, 1023] {
                 let capture = number(at, nth);
                 let value = record(capture, 0, Content::Value(1))
                     .value()
                     .expect("a value");
                 assert_eq!(value.at(), Some(at));
-                assert_eq!(usize::from(capture) % CAPTURES_MAX, usize::from(nth));
+                let value = record(capture, 0, Content::NotOpened).value();
+                assert_eq!(value.map(Value::nth), Some(nth));
             }
         }
         let none = record(0xc00, 0, Content::Value(1))
@@ -212,6 +230,8 @@ mod tests {
     fn other_kinds_hold_no_value_and_unknown_reasons_stay() {
         let exit = Record::new(5, FunctionId(1), RecordKind::Exit, 0x1000);
         assert_eq!(exit.value(), None);
-        record(0, 0, Content::Unknown(6));
+        record(0, 0, Content::NotCounting);
+        record(0, 0, Content::Unknown(10));
+        record(0, 0, Content::Unknown(0x106));
     }
 }

@@ -22,6 +22,8 @@ pub(crate) fn text(capture: Option<&CaptureEntry>, content: Content) -> String {
         Content::Value(value) => format!("= {value}"),
         Content::Unreadable => "could not be read: memory not mapped".into(),
         Content::LeftOut { elements } => format!("and on is left out: {elements} elements"),
+        Content::NotCounting => "is absent: its event does not count".into(),
+        Content::NotOpened => "is absent: not opened for this thread yet".into(),
         Content::Unknown(word) => format!("is absent for a reason that is not known ({word:#x})"),
     }
 }
@@ -36,6 +38,8 @@ pub(crate) fn json(line: &mut Object<'_>, capture: Option<&CaptureEntry>, conten
             line.put("absent", "left_out");
             line.put("elements", elements);
         }
+        Content::NotCounting => line.put("absent", "not_counting"),
+        Content::NotOpened => line.put("absent", "not_opened"),
         Content::Unknown(word) => {
             line.put("absent", "unknown");
             line.put("word", word);

@@ -3,8 +3,8 @@ pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
 /// 1: streams and stamps. 2: captured values; context switches, and recordings of a choice.
-/// 3: slices of the kernel's path. 4: recordings within a budget.
-pub const MINOR: u16 = 4;
+/// 3: slices of the kernel's path. 4: recordings within a budget. 5: counters.
+pub const MINOR: u16 = 5;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;
@@ -48,6 +48,7 @@ chunk_types! {
     REFUSALS = b"refu",
     CLOCK = b"clck",
     CAPTURES = b"capt",
+    COUNTERS = b"cntr",
     RECORDS = b"recs",
     STREAM = b"strm",
     STAMPS = b"stmp",

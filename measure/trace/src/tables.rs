@@ -11,7 +11,7 @@ use crate::switches::SwitchesHead;
 use hopscope_event::slice::{SliceEntry, SliceSummary};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpuEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry, OffCpuEntry,
     ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry,
     TriggerEntry,
 };
@@ -28,6 +28,8 @@ pub struct Tables {
     pub refusals: Vec<Refusal>,
     /// What value records mean.
     pub captures: Vec<CaptureEntry>,
+    /// By their number.
+    pub counters: Vec<CounterEntry>,
     pub clocks: Vec<ClockSync>,
     /// Of generated packets.
     pub streams: Vec<StreamEntry>,
@@ -97,6 +99,7 @@ pub(crate) struct Scan {
     functions: Vec<FunctionEntry>,
     refusals: Vec<Refusal>,
     captures: Vec<CaptureEntry>,
+    counters: Vec<CounterEntry>,
     clocks: Vec<ClockSync>,
     streams: Vec<StreamEntry>,
     off_cpu: Option<OffCpuEntry>,
@@ -173,6 +176,7 @@ impl Scan {
             FUNCTIONS => json(payload).map(|rows: Vec<_>| self.functions.extend(rows)),
             REFUSALS => json(payload).map(|rows: Vec<_>| self.refusals.extend(rows)),
             CAPTURES => json(payload).map(|rows: Vec<_>| self.captures.extend(rows)),
+            COUNTERS => json(payload).map(|rows: Vec<_>| self.counters.extend(rows)),
             CLOCK => json(payload).map(|c| self.clocks.push(c)),
             STREAM => json(payload).map(|s| self.streams.push(s)),
             STAMPS => match StampsHead::of_payload(payload) {
@@ -247,6 +251,7 @@ impl Scan {
             functions: self.functions,
             refusals: self.refusals,
             captures: self.captures,
+            counters: self.counters,
             clocks: self.clocks,
             streams: self.streams,
             off_cpu: self.off_cpu,

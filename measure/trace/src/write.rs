@@ -9,7 +9,7 @@ use crate::switches::{self, SwitchesHead};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, FlightEntry, FunctionEntry, OffCpu,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry, OffCpu,
     OffCpuEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx,
     Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
 };
@@ -119,6 +119,11 @@ impl<W: Write> TraceWriter<W> {
 
     pub fn captures(&mut self, rows: &[CaptureEntry]) -> Result<(), TraceError> {
         self.rows(CAPTURES, rows)
+    }
+
+    /// Nothing where there are none.
+    pub fn counters(&mut self, rows: &[CounterEntry]) -> Result<(), TraceError> {
+        self.rows(COUNTERS, rows)
     }
 
     pub fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

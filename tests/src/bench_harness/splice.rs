@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Output, Requirement, Suite, counts, target_dir};
 use serde_json::{Value, json};
 
-const NEEDS: [Requirement; 7] = [
+const NEEDS: [Requirement; 8] = [
+    Requirement::Splice,
     Requirement::Root,
     Requirement::Netns,
     Requirement::Gcc,
@@ -16,7 +17,7 @@ const NEEDS: [Requirement; 7] = [
 
 pub(super) fn register(suite: &mut Suite) {
     suite
-        .case("bench_harness::splice_gives_its_figures", &NEEDS, figures)
+        .case("bench_splice::gives_its_figures", &NEEDS, figures)
         .alone()
         .watchdog(900);
     use Requirement::{Gcc, Vm, VmHeaders};

@@ -96,6 +96,8 @@ impl<R: Rows> Observer for ValueRows<'_, R> {
                 values[11] = "left_out".into();
                 values[12] = elements.into();
             }
+            Content::NotCounting => values[11] = "not_counting".into(),
+            Content::NotOpened => values[11] = "not_opened".into(),
             Content::Unknown(_) => values[11] = "unknown".into(),
         }
         values[13] = self.timeline.realtime_ns(call.entry).into();

@@ -12,6 +12,9 @@ const FUNCTIONS_NAMED: usize = 16;
 
 /// `frame->n (u32): own load, where the function itself has just loaded it`
 pub(super) fn described(capture: &CaptureEntry) -> String {
+    if capture.method == CaptureMethod::Counter {
+        return format!("{}: counted from the entry to the end of each call", capture.name);
+    }
     let sign = if capture.signed { 'i' } else { 'u' };
     let how = match (capture.method, capture.at) {
         (CaptureMethod::Register, CapturePlace::Return) => "in the register that returns it",
@@ -19,6 +22,7 @@ pub(super) fn described(capture: &CaptureEntry) -> String {
         (CaptureMethod::OwnLoad, _) => "where the function itself has just loaded it",
         (CaptureMethod::CheckedCopy, _) => "at the entry, copied by the kernel: a system call each",
         (CaptureMethod::PlainLoad, _) => "at the entry, by an unchecked load",
+        (CaptureMethod::Counter, _) => "a counter",
     };
     let most = match capture.elements_max {
         1 => String::new(),
