@@ -4,12 +4,14 @@ mod args;
 pub(crate) use args::{RecordArgs, THREADS, parse_size_log2};
 
 use crate::command::exit_code_of;
+use crate::test_hooks;
 use hopscope_session::guard::{self, Guarded};
 use hopscope_session::record::{self, Finished, RecordRequest};
 use std::process::ExitCode;
 
 /// The process that the user starts is the guardian; the recorder is its child.
 pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    test_hooks::refuse_where_missing(&[("--emulate-counters", args.emulate_counters)])?;
     let request = args.into_request();
     // With a command its exit code is ours, and 125 says that hopscope itself failed.
     let failure = if request.command.is_empty() { 2 } else { 125 };

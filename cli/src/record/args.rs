@@ -113,6 +113,9 @@ pub struct RecordArgs {
     /// Insert probes that read the TSC and store nothing (for benches)
     #[arg(long, hide = true, conflicts_with = "empty_probes")]
     stamp_probes: bool,
+    /// Counters of the processor without one: targets answer `rdpmc` themselves (for tests)
+    #[arg(long, hide = true)]
+    pub emulate_counters: bool,
     /// Stop and resume all threads once and print the time (for benches)
     #[arg(long, hide = true)]
     dry_stop: bool,
@@ -206,6 +209,7 @@ impl RecordArgs {
                 threads: self.threads,
                 trust_pointers: self.trust_pointers,
                 assume_no_exceptions: self.assume_no_exceptions,
+                emulate_counters: self.emulate_counters,
                 no_calibration: self.no_calibration,
                 ordered_stamps: self.ordered_stamps,
                 ready_file: self.ready_file,

@@ -98,6 +98,7 @@ impl TopArgs {
                 threads: THREADS,
                 trust_pointers: false,
                 assume_no_exceptions: self.assume_no_exceptions,
+                emulate_counters: false,
                 no_calibration: self.no_calibration,
                 ordered_stamps: self.ordered_stamps,
                 ready_file: self.ready_file,

@@ -48,6 +48,17 @@ fn calibration_lookup(table: &Table, mut at: u64) -> u64 {
     at
 }
 
+/// What a caller of [`calibration_leaf`] counts, for counters.
+#[inline(never)]
+fn calibration_caller(leaf: fn(u64) -> u64, mut x: u64) -> u64 {
+    let mut left = CALLS;
+    while left != 0 {
+        x = leaf(x);
+        left = left.wrapping_sub(1);
+    }
+    x
+}
+
 type Table = [u64; TABLE_WORDS];
 
 const CHAIN: u32 = 30;
@@ -66,7 +77,12 @@ pub const FUNCTIONS: [&str; 4] = [
 ];
 /// The loop of lookups each of which begins where the one before ended: nothing is under way at once.
 pub const IN_TURN: usize = 4;
-const CALLS: u64 = 1_000;
+/// Calls of each batch of a loop, and of [`CALLER`] of the first of [`FUNCTIONS`].
+pub const CALLS: u64 = 1_000;
+/// Not timed: called some times when the number of its loop is written.
+pub const CALLER: &str = "calibration_caller";
+pub const CALLER_LOOP: usize = 5;
+const CALLER_CALLS: usize = 20;
 
 /// Where the next step of a lookup is: not near, and not where a prefetcher expects it.
 fn elsewhere(at: u64) -> u64 {
@@ -101,6 +117,7 @@ pub fn run() -> io::Result<()> {
     let chain: fn(u64) -> u64 = black_box(calibration_chain);
     let miss: fn(&Table, u64) -> u64 = black_box(calibration_miss);
     let lookup: fn(&Table, u64) -> u64 = black_box(calibration_lookup);
+    let caller: fn(fn(u64) -> u64, u64) -> u64 = black_box(calibration_caller);
     let mut random = 1u64;
     let mut out = std::io::stdout();
     writeln!(out, "{}", if table.is_some() { IN_TURN + 1 } else { 2 })?;
@@ -116,6 +133,7 @@ pub fn run() -> io::Result<()> {
         let ticks = match (which, &table) {
             (0, _) => time(400, || (0..CALLS).fold(1, |x, _| leaf(x))),
             (1, _) => time(200, || (0..CALLS).fold(1, |x, _| chain(x))),
+            (CALLER_LOOP, _) => time(CALLER_CALLS, || caller(leaf, 1)),
             (2, Some(table)) => time(100, || misses(miss, table, &mut random, 0)),
             (3, Some(table)) => time(30, || misses(lookup, table, &mut random, 0)),
             (_, Some(table)) => time(30, || misses(lookup, table, &mut random, u64::MAX)),

@@ -160,11 +160,19 @@ mod tests {
 
     #[test]
     fn a_reading_comes_back_whole() {
-        for (count, updates) in [(0, 0), (1 << 47 | 3, 1 << 30 | 1 << 16 | 5), (!0 >> 16, !0 >> 1)] {
+        for (count, updates) in [
+            (0, 0),
+            (1 << 47 | 3, 1 << 30 | 1 << 16 | 5),
+            (!0 >> 16, !0 >> 1),
+        ] {
             let count = Count { count, updates };
             for at in [CapturePlace::Entry, CapturePlace::Return] {
                 for counter in 0..COUNTERS_MAX as u8 {
-                    let read = CounterReading { counter, at, read: Ok(count) };
+                    let read = CounterReading {
+                        counter,
+                        at,
+                        read: Ok(count),
+                    };
                     assert_eq!(reading(counter, at, count).counter(), Some(read));
                 }
             }

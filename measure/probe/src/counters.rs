@@ -1,4 +1,6 @@
 //! The machine's clocks and whether they can be trusted, and the kernel's own events.
+pub mod counting;
+pub(crate) mod events;
 #[allow(unsafe_code)]
 mod perf_event;
 mod switches;

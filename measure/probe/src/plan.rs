@@ -19,7 +19,7 @@ use crate::locate::{self, Image, Lines, LocateError, MappedModule, basename};
 use crate::new_modules::Watch;
 use crate::progress::{self, Phase};
 use hopscope_event::table::{ModuleEntry, ModuleIx};
-use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId, Refusal};
+use hopscope_event::{CaptureEntry, CounterEntry, FunctionEntry, FunctionId, Refusal};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -40,6 +40,8 @@ pub struct Plan {
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
     pub captures: Vec<CaptureEntry>,
+    /// That functions may be measured with; what selections ask for and is not here is left out.
+    pub counters: Vec<CounterEntry>,
     /// Captures that were requested of functions measured without them.
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
     /// Places where functions were inlined that are timed.

@@ -61,7 +61,10 @@ fn refuse(why: &str) -> io::Error {
 }
 
 /// Our copy of descriptor `fd` of the thread `tid` of process `pid`, which we trace.
-pub(super) fn copy_of(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// As pidfd_getfd(2) says.
+pub fn copy_of(pid: i32, tid: i32, fd: u64) -> io::Result<OwnedFd> {
     let fd = i32::try_from(fd).map_err(io::Error::other)?;
     mark::hold()?;
     // The main thread's descriptors are the process's own, until it has ended.

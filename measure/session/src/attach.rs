@@ -11,14 +11,14 @@ pub use calibrate::CALIBRATION;
 pub use hopscope_calibration::run as be_calibrated;
 pub use request::AttachRequest;
 
-pub(crate) use calibrate::with_calibration;
+pub(crate) use calibrate::{with_calibration, with_counters};
 pub(crate) use exited_targets::Running;
 pub(crate) use listing::{left_out, write as write_listing};
 pub(crate) use progress::Shown;
 
 use crate::error::{Context, Error, Result, in_one_line, refuse};
 use hopscope_event::{ProcessEntry, ProcessIx, RecordingMeta};
-use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::instrument::capture::parse::{Expr, Selection, Wanted};
 use hopscope_probe::instrument::resolve::Policy;
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, install};
@@ -43,7 +43,8 @@ pub(crate) fn prepare(
         );
     }
     found::check_free(pid)?;
-    let captures = selections.iter().any(|s| !s.captures.is_empty());
+    let is_value = |wanted: &Wanted| !matches!(wanted.what, Expr::Counter(_));
+    let captures = selections.iter().any(|s| s.captures.iter().any(is_value));
     let no_checked_copy = if captures && !request.trust_pointers {
         hopscope_process::copies_allowed::forbids_copies(pid, may_stop)?
     } else {
@@ -86,6 +87,7 @@ pub(crate) fn attach(
         plan.functions.clone(),
     );
     table.captures = plan.captures.clone();
+    table.counters = plan.counters.clone();
     table.switches_stacks = plan.switches_stacks(process.pid);
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     let installed = install(process.pid, selected, options, table)?;

@@ -1,4 +1,5 @@
 //! Why a measurement does not begin, or ends early.
+use hopscope_probe::counters::counting::CounterError;
 use hopscope_probe::live::LiveError;
 use hopscope_probe::locate::LocateError;
 use hopscope_probe::plan::PlanError;
@@ -31,6 +32,8 @@ pub enum Error {
     Attach(#[from] AttachError),
     #[error(transparent)]
     Live(#[from] LiveError),
+    #[error(transparent)]
+    Counters(#[from] CounterError),
     #[error(transparent)]
     Budget(#[from] BudgetError),
     #[error(transparent)]

@@ -16,6 +16,9 @@ const SAMPLE_ID: u64 = 1 << 6;
 const INHERIT: u64 = 1 << 1;
 /// Without it users without access to kernel events (perf_event_paranoid 2) are refused.
 const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// On its counter whenever its thread runs, or in error.
+const PINNED: u64 = 1 << 2;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const USE_CLOCKID: u64 = 1 << 25;
 const CONTEXT_SWITCH: u64 = 1 << 26;
@@ -106,6 +109,10 @@ impl Event {
 }
 
 fn open(attributes: &Attributes, tid: i32, cpu: i32) -> io::Result<File> {
+    open_in(attributes, tid, cpu, -1)
+}
+
+fn open_in(attributes: &Attributes, tid: i32, cpu: i32, group: i32) -> io::Result<File> {
     // SAFETY: the attributes are live, their size is in them, and the kernel only reads them.
     let fd = unsafe {
         libc::syscall(
@@ -113,7 +120,7 @@ fn open(attributes: &Attributes, tid: i32, cpu: i32) -> io::Result<File> {
             attributes,
             tid,
             cpu,
-            -1,
+            group,
             FLAG_FD_CLOEXEC,
         )
     };
@@ -122,6 +129,80 @@ fn open(attributes: &Attributes, tid: i32, cpu: i32) -> io::Result<File> {
     }
     // SAFETY: the descriptor was just opened and belongs to nobody else.
     Ok(unsafe { File::from_raw_fd(fd as i32) })
+}
+
+/// An event of a thread (0: of this one) that counts from now on, in user mode; the kernel's own events happen in the
+/// kernel. `group`: the first of those that count together.
+///
+/// # Errors
+/// As [`Event::open`]; ENOENT or EOPNOTSUPP: nothing counts it here; EINVAL: not together with the group.
+pub fn open_counting(
+    tid: i32,
+    (kind, config): (u32, u64),
+    group: Option<&File>,
+) -> io::Result<File> {
+    let user_mode = match kind {
+        TYPE_SOFTWARE => 0,
+        _ => EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+    };
+    let attributes = Attributes {
+        kind,
+        size: size_of::<Attributes>() as u32,
+        config,
+        flags: user_mode | if group.is_none() { PINNED } else { 0 },
+        ..Attributes::default()
+    };
+    open_in(&attributes, tid, -1, group.map_or(-1, AsRawFd::as_raw_fd))
+}
+
+/// What the page of an event says of reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counting {
+    /// `cap_user_rdpmc`
+    pub user_reads: bool,
+    /// `pmc_width`
+    pub width: u16,
+}
+
+/// Offsets in `struct perf_event_mmap_page`.
+const CAPABILITIES: usize = 40;
+const PMC_WIDTH: usize = 48;
+const CAP_USER_RDPMC: u64 = 1 << 2;
+
+/// Looks into the page of an event that was opened with [`open_counting`].
+///
+/// # Errors
+/// EPERM: more memory than this user may lock (perf_event_mlock_kb, RLIMIT_MEMLOCK).
+pub fn counting(event: &File) -> io::Result<Counting> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            event.as_raw_fd(),
+            0,
+        )
+    };
+    if page == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both fields lie in the page that was just mapped, aligned to their size; the kernel may write them at any time,
+    // hence volatile.
+    let (capabilities, width) = unsafe {
+        let page = page.cast::<u8>();
+        (
+            page.add(CAPABILITIES).cast::<u64>().read_volatile(),
+            page.add(PMC_WIDTH).cast::<u16>().read_volatile(),
+        )
+    };
+    // SAFETY: the mapping is ours, and nothing borrows from it.
+    unsafe { libc::munmap(page, PAGE) };
+    Ok(Counting {
+        user_reads: capabilities & CAP_USER_RDPMC != 0,
+        width,
+    })
 }
 
 /// How long a thread has run since this was opened.

@@ -120,7 +120,7 @@ impl Resolver<'_> {
                 return Ok((At::Entry, How::Register, Vec::new()));
             }
             Source::Scalar(chain) => Some(chain),
-            Source::Array(_) => None,
+            Source::Array(_) | Source::Counter(_) => None,
         };
         if self.policy.trust_pointers {
             return Ok((At::Entry, How::PlainLoad, Vec::new()));
@@ -141,6 +141,7 @@ impl Resolver<'_> {
     fn source(&self, value: &Expr) -> Result<(Source, Scalar), String> {
         match value {
             Expr::Return => Err("the returned value is not known at the entry".into()),
+            Expr::Counter(_) => Err("a counter is no value".into()),
             Expr::Raw(raw) => self.raw(raw),
             Expr::Path { root, steps } => {
                 let (walk, said) = self.walk(root, steps)?;

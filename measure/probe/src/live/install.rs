@@ -195,6 +195,7 @@ fn attempt(
         contexts: options.contexts,
         ring_records_log2: options.ring_records_log2,
         header_bytes: (json_bytes + json_bytes / 4 + (64 << 10)) as u64,
+        counters: !table.counters.is_empty(),
     };
     let mut slow = SlowConfig {
         contexts_at: 0,

@@ -19,11 +19,14 @@ pub struct Mapped {
     pub pool: Option<File>,
 }
 
+/// The call that maps the page of an event.
+pub(super) const MAP_EVENT: &str = "mmap of an event";
+
 const MFD_NOEXEC_SEAL: u64 = 8;
 const MFD_EXEC: u64 = 16;
 
 /// A remote call that reports the target's errno.
-fn call(
+pub(super) fn call(
     stopped: &mut StoppedProcess,
     name: &'static str,
     nr: i64,
@@ -37,6 +40,9 @@ fn call(
             // mlock_future_ok() in mm/mmap.c
             Some(libc::EAGAIN) if name == "mmap" => {
                 "; the target locks all its memory (mlockall) and may lock no more (RLIMIT_MEMLOCK): try a smaller --buffer or fewer --threads"
+            }
+            Some(libc::EPERM) if name == MAP_EVENT => {
+                "; raise RLIMIT_MEMLOCK of the target or: sysctl kernel.perf_event_mlock_kb=2064"
             }
             Some(libc::EMFILE) => "; the target has no descriptor left",
             Some(libc::EACCES | libc::EPERM) => {
@@ -128,8 +134,15 @@ fn map_all(
         true => None,
         false => {
             let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
-            let pool = take(pool_fd, table.pool.len)?;
-            undo.map(stopped, table.pool, rw, libc::MAP_SHARED as u64, pool_fd, 0)?;
+            let pages = table.counter_pages;
+            let pool = take(pool_fd, table.pool.len + pages.len)?;
+            let shared = libc::MAP_SHARED as u64;
+            undo.map(stopped, table.pool, rw, shared, pool_fd, 0)?;
+            if pages.len > 0 {
+                // Kept free for what is mapped there later, under a name by which it is known for ours.
+                let none = libc::PROT_NONE as u64;
+                undo.map(stopped, pages, none, shared, pool_fd, table.pool.len)?;
+            }
             // A core file would hold all rings, and nothing reads them there: the recorder saves them.
             let not = libc::MADV_DONTDUMP as u64;
             let rings = [table.pool.at, table.pool.len, not, 0, 0, 0];
@@ -165,6 +178,9 @@ pub fn verify(pid: i32, table: &PatchTable, mapped: &Mapped) -> Result<(), LiveE
     let mut areas = Vec::new();
     if let Some(pool) = &mapped.pool {
         areas.push((table.pool, inode(pool)?, 0));
+        if table.counter_pages.len > 0 {
+            areas.push((table.counter_pages, inode(pool)?, table.pool.len));
+        }
     }
     let (arena, mut offset) = (inode(&mapped.arena)?, 0);
     for area in std::iter::once(&table.header).chain(&table.segments) {
@@ -276,7 +292,12 @@ impl Undo {
 
 /// Takes away what [`map`] has mapped of `table`.
 pub fn undo(stopped: &mut StoppedProcess, table: &PatchTable) {
-    let data = [table.contexts, table.pool, table.header];
+    let data = [
+        table.contexts,
+        table.pool,
+        table.counter_pages,
+        table.header,
+    ];
     let areas = table.segments.iter().copied().chain(data);
     let mapped = areas.filter(|area| area.len > 0).collect();
     let undo = Undo {

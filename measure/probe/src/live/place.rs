@@ -1,5 +1,6 @@
 //! Where everything goes in the target's address space, decided before anything is touched.
 use super::build::{BuildError, Segment};
+use super::counter_pages;
 use super::table::Area;
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{Context, PAGE, pool_bytes};
@@ -12,14 +13,21 @@ pub struct Places {
     pub header: Area,
     pub contexts: Area,
     pub pool: Area,
+    pub counter_pages: Area,
     pub segments: Vec<Area>,
 }
 
 impl Places {
     pub fn taken(&self) -> Vec<Range<u64>> {
         let areas = self.segments.iter();
-        let areas = areas.chain([&self.header, &self.contexts, &self.pool]);
-        areas.map(|a| a.at..a.at + a.len).collect()
+        let areas = areas.chain([
+            &self.header,
+            &self.contexts,
+            &self.pool,
+            &self.counter_pages,
+        ]);
+        let there = areas.filter(|a| a.len > 0);
+        there.map(|a| a.at..a.at + a.len).collect()
     }
 }
 
@@ -28,13 +36,21 @@ pub struct Sizes {
     pub contexts: u32,
     pub ring_records_log2: u32,
     pub header_bytes: u64,
+    /// Threads read counters.
+    pub counters: bool,
 }
 
 impl Sizes {
     /// One context more than there are rings: the spare one belongs to nobody, so that its
     /// threads take the slow path.
     pub fn contexts_bytes(&self) -> u64 {
-        ((self.contexts as usize + 1) * size_of::<Context>()).next_multiple_of(PAGE) as u64
+        let scratch = if self.counters {
+            counter_pages::SCRATCH_BYTES
+        } else {
+            0
+        };
+        let contexts = (self.contexts as usize + 1) * size_of::<Context>();
+        (contexts + scratch).next_multiple_of(PAGE) as u64
     }
 }
 
@@ -66,6 +82,10 @@ pub fn choose(
         header: area(sizes.header_bytes.next_multiple_of(PAGE as u64))?,
         contexts: area(sizes.contexts_bytes())?,
         pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
+        counter_pages: match sizes.counters {
+            true => area(counter_pages::bytes(sizes.contexts as usize))?,
+            false => Area::nowhere(),
+        },
         segments: areas,
     })
 }
@@ -106,9 +126,15 @@ mod tests {
             contexts: 64,
             ring_records_log2: 22,
             header_bytes: 1 << 20,
+            counters: true,
         };
         let places = choose(&maps, &[], &sizes).unwrap();
-        for area in [places.header, places.contexts, places.pool] {
+        for area in [
+            places.header,
+            places.contexts,
+            places.pool,
+            places.counter_pages,
+        ] {
             assert!(area.at > 1 << 40, "{area:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! Taking away what was mapped, once nothing in the process refers to it any more; with it what
 //! earlier recordings had to leave.
+use super::counter_pages;
 use super::error::LiveError;
 use super::found;
 use super::inside::is_inside;
@@ -74,7 +75,7 @@ pub(super) fn reap_all(
     let (mut areas, mut retired) = (Vec::new(), Vec::new());
     let mut reaped = Vec::new();
     for (end, table) in ends?.into_iter().zip(tables) {
-        let data = [table.contexts, table.pool];
+        let data = [table.contexts, table.pool, table.counter_pages];
         reaped.push(match end {
             End::Stays(why) => Reaped::Kept(match &unprepared {
                 Some(e) => format!("{why}; their probes cannot be taken out: {e}"),
@@ -104,7 +105,8 @@ pub(super) fn reap_all(
         retire::free_behind_table(pid, arena, table);
         unmap(pid, &[retire::behind_table(table)])?;
         for child in children {
-            let areas = [table.contexts, table.pool, retire::behind_table(table)];
+            let data = [table.contexts, table.pool, table.counter_pages];
+            let areas = [&data[..], &[retire::behind_table(table)]].concat();
             if let Err(e) = unmap(child, &areas) {
                 log::info!("process {child}, a forked child, ended or keeps unused rings: {e}");
             }
@@ -310,6 +312,7 @@ fn is_ours(mappings: &[Mapping], area: Area) -> bool {
             let anonymous = m.inode == 0 && m.name.is_empty() && m.writable && !m.executable;
             memfd || (anonymous && m.range == (start..end))
         })
+        || counter_pages::are_mapped(mappings, area)
 }
 
 /// Pauses between attempts: a thread inside a copy usually leaves it soon.

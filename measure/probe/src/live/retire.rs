@@ -220,6 +220,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
     PatchTable {
         contexts: nowhere,
         pool: nowhere,
+        counter_pages: nowhere,
         pool_contexts: 0,
         patches: Vec::new(),
         loops: Vec::new(),
@@ -227,6 +228,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         modules: Vec::new(),
         functions: Vec::new(),
         captures: Vec::new(),
+        counters: Vec::new(),
         ..table.clone()
     }
 }

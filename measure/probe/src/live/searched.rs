@@ -47,7 +47,7 @@ fn is_a_device(name: &str) -> bool {
 /// Everything that recordings have mapped: the copies refer to each other.
 pub(super) fn ours(tables: &[&PatchTable]) -> Vec<Range<u64>> {
     let areas = tables.iter().flat_map(|t| {
-        let data = [t.header, t.contexts, t.pool];
+        let data = [t.header, t.contexts, t.pool, t.counter_pages];
         t.segments.iter().copied().chain(data)
     });
     areas

@@ -56,6 +56,7 @@ pub(super) fn settle(
         let lookup = lookup.transpose()?;
         table.segments = places.segments.clone();
         (table.header, table.contexts, table.pool) = (places.header, places.contexts, places.pool);
+        table.counter_pages = places.counter_pages;
         match map(pid, table, lookup.as_ref()) {
             Ok(((mapped, answering), fs_base, tid_inside)) => {
                 return Ok(Settled {

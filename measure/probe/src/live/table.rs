@@ -12,7 +12,7 @@
 use super::led_slot::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
-use hopscope_event::{CaptureEntry, FunctionEntry, ProcessEntry, RecordingMeta};
+use hopscope_event::{CaptureEntry, CounterEntry, FunctionEntry, ProcessEntry, RecordingMeta};
 use hopscope_process::procfs;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -54,6 +54,9 @@ pub struct PatchTable {
     pub header: Area,
     pub contexts: Area,
     pub pool: Area,
+    /// Where the pages of events are mapped ([`super::counter_pages`]); empty without counters.
+    #[serde(default = "Area::nowhere")]
+    pub counter_pages: Area,
     pub pool_contexts: u32,
     pub ring_records_log2: u32,
     #[serde(deserialize_with = "bounded::functions")]
@@ -75,6 +78,8 @@ pub struct PatchTable {
     pub functions: Vec<FunctionEntry>,
     #[serde(default, deserialize_with = "bounded::functions")]
     pub captures: Vec<CaptureEntry>,
+    #[serde(default, deserialize_with = "bounded::counters")]
+    pub counters: Vec<CounterEntry>,
     /// Some module switches stacks (`swapcontext` and its like), or is not known: what lies below a running frame may
     /// be a suspended one.
     #[serde(default = "unknown_is_true")]
@@ -104,6 +109,10 @@ pub struct Area {
 }
 
 impl Area {
+    pub const fn nowhere() -> Area {
+        Area { at: 0, len: 0 }
+    }
+
     pub fn contains(&self, address: u64) -> bool {
         address >= self.at && address - self.at < self.len
     }
@@ -130,7 +139,7 @@ impl PatchTable {
         functions: Vec<FunctionEntry>,
     ) -> PatchTable {
         let recorder = std::process::id() as i32;
-        let nowhere = Area { at: 0, len: 0 };
+        let nowhere = Area::nowhere();
         PatchTable {
             target: process.pid,
             recorder,
@@ -139,6 +148,7 @@ impl PatchTable {
             header: nowhere,
             contexts: nowhere,
             pool: nowhere,
+            counter_pages: nowhere,
             pool_contexts: 0,
             ring_records_log2: 0,
             patches: Vec::new(),
@@ -149,6 +159,7 @@ impl PatchTable {
             modules,
             functions,
             captures: Vec::new(),
+            counters: Vec::new(),
             switches_stacks: true,
             answers_unwinders: false,
         }

@@ -3,18 +3,19 @@ use super::inlined::ByFunction;
 use super::interposed::{self, Led, Method, Slots};
 use super::item::{Frames, Item};
 use super::{Plan, accept};
+use crate::counters::events;
 use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::body::verdict::{self, ProcessTraits};
 use crate::instrument::body::{NoSlot, Refusal};
 use crate::instrument::capture::Capture;
-use crate::instrument::capture::parse::{Selection, Wanted};
+use crate::instrument::capture::parse::{Expr, Selection, Wanted};
 use crate::instrument::resolve::{Policy, Subject, resolve};
 use crate::live::asked::Asked;
 use crate::locate::pattern::Pattern;
 use crate::locate::{self, Function, Image, MappedModule};
-use hopscope_event::FunctionId;
 use hopscope_event::table::ModuleIx;
+use hopscope_event::{CapturePlace, FunctionId};
 use hopscope_process::AttachError;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -184,8 +185,9 @@ impl Plan {
         home: &Home,
         (unit, pieces): (&Unit, &[Piece]),
     ) -> Vec<Capture> {
+        let (counters, wanted) = self.counted(wanted);
         if wanted.is_empty() {
-            return Vec::new();
+            return self.captured(id, (counters, Vec::new()));
         }
         let debug = self.debug(home.image, home.ix);
         let subject = Subject {
@@ -193,9 +195,29 @@ impl Plan {
             pieces,
             debug: debug.as_ref(),
         };
-        let resolved = resolve(subject, wanted, policy);
+        let (mut captures, refused) = resolve(subject, &wanted, policy);
         self.debug.insert(home.ix, debug);
-        self.captured(id, resolved)
+        captures.extend(counters);
+        self.captured(id, (captures, refused))
+    }
+
+    /// Counters that are asked for, at both ends of calls, and what else is to be taken along.
+    fn counted(&self, wanted: &[Wanted]) -> (Vec<Capture>, Vec<Wanted>) {
+        let (mut counted, mut rest) = (Vec::new(), Vec::new());
+        for one in wanted {
+            let Expr::Counter(name) = &one.what else {
+                rest.push(one.clone());
+                continue;
+            };
+            let event = events::named(name).ok();
+            let counter = self.counters.iter().find(|c| Some(c.event) == event);
+            let both = [CapturePlace::Entry, CapturePlace::Return];
+            let both = both.map(|at| counter.map(|counter| Capture::counted(counter, at)));
+            let new = both.into_iter().flatten();
+            let new = new.filter(|c| !counted.contains(c)).collect::<Vec<_>>();
+            counted.extend(new);
+        }
+        (counted, rest)
     }
 
     /// Of a function; `asked`: where its module has tables and unwinders can be given those of copies.

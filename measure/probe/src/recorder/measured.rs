@@ -1,4 +1,5 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
+mod counters;
 mod drain;
 mod recycle;
 
@@ -57,6 +58,7 @@ pub struct Target {
     slow_calls: Option<SlowCalls>,
     /// GOT slots that were led into copies since the attach.
     bound_since: usize,
+    opening: counters::Opening,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -70,6 +72,8 @@ struct RingState {
     /// Since its first record.
     thread: Option<ThreadIx>,
     damaged: bool,
+    /// Its thread's counters were opened, or could not be.
+    counted: bool,
     /// Of a thread that was there at the attach, empty of others.
     name_at_attach: String,
 }
@@ -88,7 +92,7 @@ impl Target {
             // It may end before its first record is read; a name that it takes later comes first.
             ring.name_at_attach = comm(installed.pid, tid);
         }
-        Target {
+        let mut target = Target {
             installed,
             process,
             counts: RingCounts::default(),
@@ -107,7 +111,10 @@ impl Target {
             before: [0; 2],
             slow_calls: None,
             bound_since: 0,
-        }
+            opening: counters::Opening::default(),
+        };
+        target.open_counters();
+        target
     }
 
     /// `None`: what is loaded meanwhile does not matter.
@@ -313,6 +320,7 @@ impl Target {
     pub fn keep_entries(&mut self) {
         self.give_back_breakpoints();
         self.lead_slots();
+        self.open_counters();
     }
 
     fn lead_slots(&mut self) {

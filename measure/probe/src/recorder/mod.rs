@@ -209,6 +209,7 @@ impl<S: Sink> Recorder<'_, S> {
             // Some were first seen just now.
             outcome.notes.extend(target.note_children());
             outcome.notes.extend(target.note_slots());
+            outcome.notes.extend(target.note_counters());
             outcome.counts.recorded += target.counts.recorded;
             outcome.counts.lost += target.counts.lost;
             outcome.counts.torn += target.counts.torn;

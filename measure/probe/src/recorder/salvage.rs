@@ -26,6 +26,7 @@ pub fn salvage<W: Write>(
         ..OffCpuEntry::default()
     })?;
     writer.captures(&table.captures)?;
+    writer.counters(&table.counters)?;
     let mut counts = RingCounts::default();
     let mut numbers = Numbers::default();
     let mut threads = 0;

@@ -1,5 +1,7 @@
 //! What a probe costs on this machine: measured on a child of our own, by the same attach that
 //! the targets get.
+mod counters;
+
 use super::AttachRequest;
 use crate::error::{Context, Error, Result, in_one_line, refuse};
 use hopscope_calibration::{FUNCTIONS, IN_TURN};
@@ -20,6 +22,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The hidden subcommand that this program starts itself with.
 pub const CALIBRATION: &str = "__calibrate";
+
+pub(crate) use counters::with_counters;
 
 struct Loops {
     child: Child,

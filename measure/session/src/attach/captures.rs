@@ -13,7 +13,10 @@ const FUNCTIONS_NAMED: usize = 16;
 /// `frame->n (u32): own load, where the function itself has just loaded it`
 pub(super) fn described(capture: &CaptureEntry) -> String {
     if capture.method == CaptureMethod::Counter {
-        return format!("{}: counted from the entry to the end of each call", capture.name);
+        return format!(
+            "{}: counted from the entry to the end of each call",
+            capture.name
+        );
     }
     let sign = if capture.signed { 'i' } else { 'u' };
     let how = match (capture.method, capture.at) {

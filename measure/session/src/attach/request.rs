@@ -17,6 +17,8 @@ pub struct AttachRequest {
     /// Captured pointers are dereferenced unchecked.
     pub trust_pointers: bool,
     pub assume_no_exceptions: bool,
+    /// Of counters of the processor only the pages are there: the targets answer `rdpmc` themselves. For tests.
+    pub emulate_counters: bool,
     pub no_calibration: bool,
     /// Each clock is read only when the instructions before it are done.
     pub ordered_stamps: bool,

@@ -44,6 +44,7 @@ impl Tables<'_> {
         writer.modules(&self.plan.modules)?;
         writer.functions(&self.plan.functions)?;
         writer.captures(&self.plan.captures)?;
+        writer.counters(&self.plan.counters)?;
         self.processes.iter().try_for_each(|p| writer.process(p))?;
         writer.refusals(&self.plan.refusals)?;
         writer.off_cpu(self.off_cpu)?;

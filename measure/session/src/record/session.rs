@@ -8,14 +8,14 @@ use super::slices::Beside;
 use super::{RecordRequest, budget, check_cost, dry_stop};
 use crate::attach::{
     Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
-    with_calibration, write_listing, write_ready,
+    with_calibration, with_counters, write_listing, write_ready,
 };
 use crate::error::{Context, Result, refuse};
 use crate::output;
 use crate::signals::{ignored_at_start, stop_at_signals};
 use hopscope_event::table::{ModuleEntry, TargetStops};
 use hopscope_event::{FunctionId, OffCpuEntry, ProcessIx};
-use hopscope_probe::counters::clock_sync;
+use hopscope_probe::counters::{clock_sync, counting};
 use hopscope_probe::instrument::capture::parse::Selection;
 use hopscope_probe::live::install::{InstallOptions, host_has_bmi2};
 use hopscope_probe::locate::basename;
@@ -71,6 +71,8 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         request.attach.assume_no_exceptions,
     );
     plan.all_frames = request.symbols.is_some();
+    let names = selections.iter().flat_map(Selection::counters);
+    plan.counters = counting::chosen(names, request.attach.emulate_counters)?;
     plan.method = request.attach.method;
     let shown = Shown::begin();
     let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
@@ -116,6 +118,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let beside = Beside::prepare(request, &pids)?;
     let roots = sampling::roots(request, &plan)?;
     let (mut meta, off_ticks) = with_calibration(&request.attach, &options);
+    with_counters(&mut plan.counters, &mut meta, &request.attach, &options);
     let triggers = asked.calls(request, &plan, &roots, meta.tsc_frequency)?;
     let governor = super::distress::governor(request, &plan, &roots, meta.tsc_frequency)?;
     let file = match request.flight {

@@ -1,7 +1,8 @@
 //! Captured values: how they are specified, located and read.
 pub mod parse;
 
-use hopscope_event::{CaptureEntry, FunctionId};
+use hopscope_event::counter::capture_number;
+use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, CounterEntry, FunctionId};
 
 /// Type of a captured integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,15 @@ pub enum Source {
     Scalar(Chain),
     Array(Array),
     Return,
+    Counter(ReadCounter),
+}
+
+/// How a probe reads a counter of the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadCounter {
+    pub number: u8,
+    /// The count is in the event's page; otherwise in the processor's counter that the page names.
+    pub software: bool,
 }
 
 /// A capture of one function, resolved.
@@ -102,6 +112,32 @@ impl Capture {
     pub fn of(mut self, function: FunctionId) -> Capture {
         self.entry.function = function;
         self
+    }
+
+    /// A counter, at the entry of a function or at its end.
+    pub fn counted(counter: &CounterEntry, at: CapturePlace) -> Capture {
+        Capture {
+            entry: CaptureEntry {
+                function: FunctionId(0),
+                capture: capture_number(at, counter.number),
+                name: format!("@{}", counter.name),
+                bits: counter.bits,
+                signed: false,
+                at,
+                method: CaptureMethod::Counter,
+                elements_max: 1,
+            },
+            scalar: Scalar::WORD,
+            source: Source::Counter(ReadCounter {
+                number: counter.number,
+                software: counter.event.is_software(),
+            }),
+            loads: Vec::new(),
+        }
+    }
+
+    pub fn is_counter(&self) -> bool {
+        matches!(self.source, Source::Counter(_))
     }
 
     /// Reading it takes the kernel's help.

@@ -28,6 +28,8 @@ pub struct Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expr {
     Return,
+    /// `@instructions`: what is counted from a call's entry to its end.
+    Counter(String),
     /// By names: a parameter, then members and elements.
     Path {
         root: String,
@@ -166,6 +168,14 @@ impl Selection {
                 .as_ref()
                 .map(|c| names.resolve(c))
                 .transpose()?,
+        })
+    }
+
+    /// Names of the counters that it asks for.
+    pub fn counters(&self) -> impl Iterator<Item = &str> {
+        self.captures.iter().filter_map(|w| match &w.what {
+            Expr::Counter(name) => Some(name.as_str()),
+            _ => None,
         })
     }
 
@@ -322,6 +332,9 @@ impl<'a> Rest<'a> {
     }
 
     fn expression(&mut self) -> Result<Expr, String> {
+        if self.take("@") {
+            return self.counter().map(Expr::Counter);
+        }
         let word = self.word()?;
         if word == "return" || word == "ret" {
             return Ok(Expr::Return);
@@ -336,6 +349,18 @@ impl<'a> Rest<'a> {
         }
         let (root, steps) = self.path(word)?;
         Ok(Expr::Path { root, steps })
+    }
+
+    /// Behind the `@`; its name may have `-` in it.
+    fn counter(&mut self) -> Result<String, String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let end = self.text.find(|c| !is_name(c)).unwrap_or(self.text.len());
+        let (name, rest) = self.text.split_at(end);
+        if name.is_empty() {
+            return Err("the name of a counter is missing behind @, as in @instructions".into());
+        }
+        self.text = rest.trim_start();
+        Ok(name.to_owned())
     }
 
     fn path(&mut self, word: &str) -> Result<(String, Vec<Step>), String> {
@@ -378,6 +403,7 @@ impl<'a> Rest<'a> {
             true => Ok(Limit::Number(self.number()?)),
             false => match self.expression()? {
                 Expr::Return => Err("the returned value is not known at the entry".into()),
+                Expr::Counter(_) => Err("a counter is no number of elements".into()),
                 value => Ok(Limit::Value(value)),
             },
         }
@@ -542,6 +568,16 @@ mod tests {
     }
 
     #[test]
+    fn counters() {
+        let s = Selection::parse("nf!acl_*(frame->n, @instructions, @L1-dcache-load-misses, ret)");
+        let s = s.unwrap();
+        let counters: Vec<_> = s.counters().collect();
+        assert_eq!(counters, ["instructions", "L1-dcache-load-misses"]);
+        assert_eq!(s.captures.len(), 4);
+        assert_eq!(s.captures[1].name(), "@instructions");
+    }
+
+    #[test]
     fn a_selection_is_a_pattern_and_captures() {
         let s = Selection::parse("nf!acl_*(frame->n, frame->pkts[0..n].seq, u32(arg2+4), ret)");
         let s = s.unwrap();
@@ -579,5 +615,8 @@ mod tests {
         assert!(why("f(u32(a)").contains("\")\" is missing"));
         assert!(why("f(3)").contains("no name"));
         assert!(why("f(a[x])").contains("not a number"));
+        assert!(why("f(@)").contains("behind @"));
+        assert!(why("f(@a b)").contains("unexpected \"b\""));
+        assert!(why("f(a[0..@cycles])").contains("no number of elements"));
     }
 }

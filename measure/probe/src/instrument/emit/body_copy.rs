@@ -12,7 +12,7 @@ use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use crate::instrument::capture::Capture;
 use crate::instrument::emit::capture::{self, Captured};
-use crate::instrument::emit::dispatch::{self, Translated};
+use crate::instrument::emit::dispatch::{self, Translated, Ways};
 use crate::instrument::emit::follow::Code;
 use crate::instrument::emit::frames::{Aside, Inserted, Part};
 use crate::instrument::emit::head;
@@ -53,6 +53,8 @@ pub struct Beside<'a> {
 struct Captures {
     entry: Vec<Capture>,
     exit: Vec<Capture>,
+    /// Those of `exit` that there are at tail exits, too.
+    counters: Vec<Capture>,
     body: Vec<Capture>,
 }
 
@@ -67,6 +69,8 @@ impl Captures {
                 CapturePlace::Return => sorted.exit.push(capture.clone()),
             }
         }
+        let at_exit = sorted.exit.iter().filter(|c| c.is_counter());
+        sorted.counters = at_exit.cloned().collect();
         sorted
     }
 
@@ -267,7 +271,12 @@ impl Copier<'_> {
             let ranges = own.as_deref().unwrap_or(&ranges);
             let leaving = jump.map_or(&[][..], |jump| inlined.on(Some(jump), None));
             let (config, slow) = (self.config, self.slow);
-            dispatch::dispatcher(self.asm, config, slow, function, ranges, leaving, *label);
+            let ways = Ways {
+                ranges,
+                leaving,
+                counters: &body.captures.counters,
+            };
+            dispatch::dispatcher(self.asm, config, slow, function, ways, *label);
         }
         if self.tables {
             let off = (off_head.as_deref().unwrap_or_default(), off_end);
@@ -333,7 +342,12 @@ impl Copier<'_> {
     ) -> Result<u32, Refusal> {
         let decoded = &body.unit.pieces[piece];
         let captures = &body.captures;
-        let sizes = Sizes::measure(self.config, &captures.exit, &captures.body, self.tables);
+        let sizes = Sizes::measure(
+            self.config,
+            (&captures.exit, &captures.counters),
+            &captures.body,
+            self.tables,
+        );
         let long = sizes.relax(body.unit, piece, body.inlined);
         let (mut leaving, mut before) = (Vec::new(), None);
         for (insn, long) in decoded.insns.iter().zip(long) {
@@ -396,7 +410,7 @@ impl Copier<'_> {
         let target = match inside {
             Some(label) => *label,
             None => {
-                self.tail_probe(zone, body.function);
+                self.tail_probe(zone, body);
                 self.asm.label_at(way.target.wrapping_add(body.bias))
             }
         };
@@ -409,16 +423,17 @@ impl Copier<'_> {
         inlined::probes(self.asm, zone, self.config, self.slow, crossings);
     }
 
-    fn tail_probe(&mut self, zone: Zone, function: FunctionId) {
+    fn tail_probe(&mut self, zone: Zone, body: &Body) {
         // A jump that leaves may be no tail call: the red zone may hold data.
         let site = Site {
-            function,
+            function: body.function,
             kind: RecordKind::TailExit,
             live: Live::ALL,
             red_zone: true,
             position: probe::RSP,
         };
-        probe::probe(self.asm, zone, self.config, self.slow, site);
+        let counters = &body.captures.counters;
+        capture::exit(self.asm, zone, self.config, self.slow, site, counters);
     }
 
     fn insn(
@@ -461,7 +476,7 @@ impl Copier<'_> {
                 let inside = body.starts.get(&target);
                 self.crossing(body, zone, Some(insn.svma), inside.map(|_| target));
                 if inside.is_none() {
-                    self.tail_probe(zone, body.function);
+                    self.tail_probe(zone, body);
                 }
                 added.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = match inside {
@@ -479,7 +494,7 @@ impl Copier<'_> {
                 Some(label) if long => self.asm.rel32(zone, &[0xe9], *label, &[]),
                 Some(label) => self.asm.rel8(zone, &[0xeb], *label),
                 None => {
-                    self.tail_probe(zone, body.function);
+                    self.tail_probe(zone, body);
                     added.insert(zone, begin..self.asm.position(zone), insn.svma);
                     let target = outside(self.asm, target);
                     self.asm.rel32(zone, &[0xe9], target, &[]);
@@ -526,7 +541,7 @@ impl Copier<'_> {
             }
             Op::IndirectTail { disp_at, target } => {
                 self.crossing(body, zone, Some(insn.svma), None);
-                self.tail_probe(zone, body.function);
+                self.tail_probe(zone, body);
                 added.insert(zone, begin..self.asm.position(zone), insn.svma);
                 let target = outside(self.asm, target);
                 let disp_at = disp_at as usize;

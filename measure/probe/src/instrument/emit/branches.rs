@@ -24,7 +24,7 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn measure(
         config: &ProbeConfig,
-        at_exit: &[Capture],
+        (at_exit, at_tail_exit): (&[Capture], &[Capture]),
         in_body: &[Capture],
         tables: bool,
     ) -> Sizes {
@@ -62,7 +62,8 @@ impl Sizes {
                 );
             }),
             tail: length(&|asm, slow| {
-                probe::probe(asm, z, config, slow, site(RecordKind::TailExit, true));
+                let site = site(RecordKind::TailExit, true);
+                capture::exit(asm, z, config, slow, site, at_tail_exit);
             }),
             crossing: length(&|asm, slow| {
                 let one = Crossing {

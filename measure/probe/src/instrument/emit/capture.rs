@@ -4,7 +4,8 @@
 //! comes before or after them: the reader finds the values of an entry right behind its record,
 //! those of a return right before the exit's. Registers: r8 = ring header, r9 = counter of the
 //! slot to be stored, rax = the value; rcx, rdx, r10 are scratch. The entry's clock is read last,
-//! the exit's first, so that the time of a call does not contain its captures.
+//! the exit's first, so that the time of a call does not contain its captures. Counters are read next to the clock.
+mod counter;
 mod emitter;
 mod read;
 
@@ -65,15 +66,17 @@ pub fn entry(
         match &capture.source {
             Source::Scalar(chain) => e.capture(capture, chain),
             Source::Array(array) => e.elements(capture, array, pushed),
-            Source::Return => {}
+            // What is counted begins when all else is done.
+            Source::Counter(_) | Source::Return => {}
         }
     }
+    e.counters(captured.captures);
     e.code(|c| c.mov(r9, qword_ptr(rsp)));
     e.record(RecordKind::Entry, rax);
     e.end(&site, done);
 }
 
-/// An exit probe and the values captured there, if any, which are in rax.
+/// An exit probe and what is taken along there, if anything: counters, and values that are in rax.
 pub fn exit(
     asm: &mut Asm,
     zone: Zone,
@@ -87,7 +90,11 @@ pub fn exit(
     }
     let done = asm.label();
     let mut e = Emitter::new(asm, zone, config, None, site.function);
-    e.begin(&site, &[Reg::R8, Reg::R9, Reg::R10, Reg::R11], slow, done);
+    let mut saved = vec![Reg::R8, Reg::R9, Reg::R10, Reg::R11];
+    if captures.iter().any(Capture::is_counter) {
+        saved.extend(counter::SAVED);
+    }
+    e.begin(&site, &saved, slow, done);
     let slots = 1 + captures.len();
     e.clock();
     e.code(|c| {
@@ -97,7 +104,8 @@ pub fn exit(
     });
     e.reserve();
     e.code(|c| c.mov(r9, rdx));
-    for capture in captures {
+    e.counters(captures);
+    for capture in captures.iter().filter(|c| !c.is_counter()) {
         e.register(Reg::RAX);
         e.extend(capture.scalar);
         e.value(capture, None);

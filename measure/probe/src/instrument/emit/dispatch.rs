@@ -5,10 +5,12 @@
 //! target travels on the stack below the red zone and is taken by `ret imm16`, which pops it and
 //! steps over the red zone at once. The site uses `call`, so call and `ret` stay paired and the
 //! return predictor stays in step; the price is one mispredicted return per indirect jump.
-use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Stores, below};
+use super::capture;
+use super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, Site, Stores, below};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::body::inlined::Crossing;
+use crate::instrument::capture::Capture;
 use crate::locate::FrameAddress;
 use hopscope_event::record::{FunctionId, RecordKind};
 
@@ -37,16 +39,30 @@ pub fn site(asm: &mut Asm, zone: Zone, push: &[u8], dispatcher: Label) {
     asm.rel32(zone, &[0xe8], dispatcher, &[]);
 }
 
-/// The dispatcher of one unit, or of one jump. `leaving`: the inlined functions that it is in, the innermost first.
+/// Where computed jumps lead, and what is recorded of those that leave.
+#[derive(Clone, Copy)]
+pub struct Ways<'a> {
+    pub ranges: &'a [Translated],
+    /// The inlined functions that the jump is in, the innermost first.
+    pub leaving: &'a [Crossing],
+    /// Read where the function is left.
+    pub counters: &'a [Capture],
+}
+
+/// The dispatcher of one unit, or of one jump.
 pub fn dispatcher(
     asm: &mut Asm,
     config: &ProbeConfig,
     slow: Slow,
     function: FunctionId,
-    ranges: &[Translated],
-    leaving: &[Crossing],
+    ways: Ways,
     entry: Label,
 ) {
+    let Ways {
+        ranges,
+        leaving,
+        counters,
+    } = ways;
     let z = Zone::Cold;
     asm.align(z, 16, 0xcc);
     asm.bind(z, entry);
@@ -93,7 +109,19 @@ pub fn dispatcher(
                     probe::record(asm, z, config, slow, what, position);
                 }
                 let position = FrameAddress::Rsp(depth(pushed) as i32);
-                probe::record(asm, z, config, slow, (function, kind), position);
+                match kind {
+                    RecordKind::TailExit if !counters.is_empty() => {
+                        let site = Site {
+                            function,
+                            kind,
+                            live: Live::ALL,
+                            red_zone: false,
+                            position,
+                        };
+                        capture::exit(asm, z, config, slow, site, counters);
+                    }
+                    _ => probe::record(asm, z, config, slow, (function, kind), position),
+                }
             }
             // What is live here was saved.
             Stores::Stamps => config.clock(asm, z),

@@ -2,7 +2,10 @@
 //! ten times as many, and what is allocated for a list that grows is up to three times that.
 use super::Area;
 use super::check::{FUNCTIONS_AT_MOST, MODULES_AT_MOST, SEGMENTS_AT_MOST, WORDS_AT_MOST};
-use hopscope_event::{ClockSync, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, TscFrequency};
+use hopscope_event::counter::COUNTERS_MAX;
+use hopscope_event::{
+    ClockSync, CounterEntry, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta, TscFrequency,
+};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
@@ -64,6 +67,10 @@ where
     T: Deserialize<'de>,
 {
     list(from, FUNCTIONS_AT_MOST)
+}
+
+pub(super) fn counters<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<CounterEntry>, D::Error> {
+    list(from, COUNTERS_MAX)
 }
 
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

@@ -2,7 +2,8 @@
 //! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
 //! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
 use super::{Area, PatchTable, TableError};
-use crate::live::site;
+use crate::live::{counter_pages, site};
+use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
 use hopscope_process::maps::USER_END;
 use std::ops::RangeInclusive;
@@ -47,7 +48,7 @@ impl PatchTable {
         {
             return damaged("more functions than can be recorded at once (1,048,576)");
         }
-        let data = [self.header, self.contexts, self.pool];
+        let data = [self.header, self.contexts, self.pool, self.counter_pages];
         if !self.segments.iter().chain(&data).all(is_possible) {
             return damaged("an area that no process can have");
         }
@@ -56,7 +57,7 @@ impl PatchTable {
             return damaged("more copies than fit near one program (1 GiB)");
         }
         let contexts = self.pool_contexts as usize;
-        let spare = (CONTEXTS_MAX + 1) * size_of::<Context>();
+        let spare = (CONTEXTS_MAX + 1) * size_of::<Context>() + counter_pages::SCRATCH_BYTES;
         if contexts > CONTEXTS_MAX || self.contexts.len > spare.next_multiple_of(PAGE) as u64 {
             return damaged("more rings than there can be");
         }
@@ -66,6 +67,10 @@ impl PatchTable {
                 || self.pool.len != pool_bytes(contexts, log2) as u64)
         {
             return damaged("rings of another size than their memory");
+        }
+        let pages = counter_pages::bytes(contexts);
+        if self.counters.len() > COUNTERS_MAX || ![0, pages].contains(&self.counter_pages.len) {
+            return damaged("more counters than can be read at once");
         }
         if !self.patches.iter().all(|p| self.segment_of(p).is_some()) {
             return damaged("an entry that does not lead to a copy");

@@ -82,9 +82,11 @@ impl Target {
             let pool = self.installed.pool();
             if let Some(ring) = pool.ring(context) {
                 ring.set_owner(0, 0);
+                ring.set_counters(0);
             }
             let state = &mut self.rings[context];
             (state.in_use, state.thread, state.owner) = (false, None, None);
+            state.counted = false;
             state.name_at_attach.clear();
             if !state.damaged {
                 self.installed.give_ring_back(context as u32);

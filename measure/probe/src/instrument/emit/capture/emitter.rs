@@ -2,7 +2,8 @@
 use super::super::probe::{self, LEA_RSP_DOWN, LEA_RSP_UP, Live, ProbeConfig, Site};
 use super::super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
-use crate::instrument::capture::{Capture, Reg};
+use crate::instrument::capture::{Capture, Reg, Source};
+use crate::locate::FrameAddress;
 use hopscope_event::layout::RING_HEADER_BYTES;
 use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
 use hopscope_event::value::place;
@@ -79,9 +80,12 @@ impl<'a> Emitter<'a> {
 
     /// Saves what is used; the ring is in r8 afterwards.
     pub(super) fn begin(&mut self, site: &Site, pushed: &[Reg], slow: Slow, done: Label) {
+        if let FrameAddress::Rsp(above) = site.position {
+            self.frame.above = above as u32;
+        }
         if site.red_zone {
             self.asm.bytes(self.zone, LEA_RSP_DOWN);
-            self.frame.above = 128;
+            self.frame.above += 128;
         }
         probe::save(self.asm, self.zone, Live::ALL);
         self.frame.pushed = vec![Reg::RAX, FLAGS, Reg::RCX, Reg::RDX];
@@ -179,6 +183,15 @@ impl<'a> Emitter<'a> {
             c.lea(rax, rax + rax + 1)
         });
         self.store(RecordKind::Value, rax);
+    }
+
+    /// Those among them, in the slots that r9 counts.
+    pub(super) fn counters(&mut self, captures: &[Capture]) {
+        for capture in captures {
+            if let Source::Counter(read) = capture.source {
+                self.counter(capture, read);
+            }
+        }
     }
 
     /// rax = a word that is no value.
