@@ -2,6 +2,7 @@
 use crate::balance::{Balance, Fate, Oddities, Orphan};
 use crate::batch::Batch;
 use crate::continuity::Continuity;
+use crate::counts::{CallCounts, CounterKind};
 use crate::mark::Mark;
 use crate::pair::Pairer;
 use crate::sink::{Call, Enter, Gap, Sink};
@@ -253,6 +254,13 @@ impl Aggregate {
         Some(index.within(Tsc(start), Tsc(end)))
     }
 
+    fn is_outermost(&self, mark: Mark) -> bool {
+        match self.options.group {
+            Group::Module => !mark.within_module,
+            _ => !mark.recursive,
+        }
+    }
+
     fn in_window(&self, tsc: u64) -> bool {
         self.options.window.contains(tsc)
     }
@@ -285,9 +293,10 @@ impl Sink for Aggregate {
             return;
         }
         self.tree.call(call);
-        let (outermost, inclusive) = match self.options.group {
-            Group::Module => (!call.mark.within_module, Inclusive::Outermost),
-            _ => (!call.mark.recursive, Inclusive::EveryCall),
+        let outermost = self.is_outermost(call.mark);
+        let inclusive = match self.options.group {
+            Group::Module => Inclusive::Outermost,
+            _ => Inclusive::EveryCall,
         };
         let correction = self.correction;
         let off_cpu = self.off_cpu_of(call);
@@ -298,6 +307,17 @@ impl Sink for Aggregate {
             stats.off_cpu.add(off_cpu);
         }
         stats.add(call, outermost, inclusive, correction.as_ref());
+    }
+
+    fn counts(&mut self, call: &Call, counts: &CallCounts) {
+        if self.in_window(call.entry) {
+            let outermost = self.is_outermost(call.mark);
+            self.row(call.function).stats.counted(counts, outermost);
+        }
+    }
+
+    fn counter(&self, number: u8) -> Option<CounterKind> {
+        self.index.counter(number)
     }
 
     fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate) {

@@ -116,5 +116,9 @@ hopscope_event::sums! {
         /// Of those: captured inside a body while calls of that function were open on several stacks
         /// of the thread; taken for the one that runs.
         pub values_ambiguous: u64,
+        /// Value records that are readings of counters; not among `values`.
+        pub readings: u64,
+        /// Of those: what belongs to no open call.
+        pub readings_homeless: u64,
     }
 }

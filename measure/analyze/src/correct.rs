@@ -25,6 +25,19 @@
 //! one that encloses nearly all calls not much less.
 use hopscope_event::ProbeCost;
 
+/// How often the bias and the pair are in a measured sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    pub(crate) biases: i128,
+    pub(crate) pairs: i128,
+}
+
+impl Taken {
+    pub(crate) fn out_of(self, raw: i128, bias: i128, pair: i128) -> i128 {
+        raw - self.biases * bias - self.pairs * pair
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Correction {
     bias: [i128; 3],
@@ -95,7 +108,7 @@ impl Correction {
     }
 
     pub fn inclusive_sum(&self, raw: i128, calls: u64, descendants: u128) -> Corrected {
-        let corrected = self.sum(raw, -i128::from(calls), descendants);
+        let corrected = self.sum(raw, i128::from(calls), descendants);
         let (Some([least, _]), Some((_, most))) = (self.in_place, self.most) else {
             return corrected;
         };
@@ -111,19 +124,20 @@ impl Correction {
     }
 
     pub fn own_sum(&self, raw_self: i128, calls: u64, callees: u64) -> Corrected {
-        let bias_times = i128::from(callees) - i128::from(calls);
-        self.sum(raw_self, bias_times, u128::from(callees))
+        let biases = i128::from(calls) - i128::from(callees);
+        self.sum(raw_self, biases, u128::from(callees))
     }
 
-    /// `raw + bias_times·b − pairs·P` over the box of possible costs.
-    fn sum(&self, raw: i128, bias_times: i128, pairs: u128) -> Corrected {
-        let at = |bias: i128, pair: i128| raw + bias_times * bias - pairs as i128 * pair;
+    /// `raw − biases·b − pairs·P` over the box of possible costs.
+    fn sum(&self, raw: i128, biases: i128, pairs: u128) -> Corrected {
+        let pairs = pairs as i128;
+        let at = |bias: i128, pair: i128| Taken { biases, pairs }.out_of(raw, bias, pair);
         let [b_low, b, b_high] = self.bias;
         let [p_low, p, _] = self.pair;
         let median = at(b, p);
-        let highest = if bias_times < 0 { b_low } else { b_high };
+        let highest = if biases > 0 { b_low } else { b_high };
         let by_call = self.most.map(|(b_most, p_most)| {
-            let lowest = if bias_times < 0 { b_most } else { b_low };
+            let lowest = if biases > 0 { b_most } else { b_low };
             at(lowest, p_most)
         });
         let together = (self.in_place).filter(|_| self.all_calls > 0);

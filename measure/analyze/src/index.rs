@@ -1,6 +1,8 @@
 //! What the pairing and the aggregates need of the tables, by dense number.
+use crate::counts::CounterKind;
+use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionEntry, FunctionId, ProcessIx, ThreadEntry, ThreadIx};
+use hopscope_event::{CounterEntry, FunctionEntry, FunctionId, ProcessIx, ThreadEntry, ThreadIx};
 use std::collections::HashMap;
 
 /// Ids from here on are taken for damage: a table that large could not be held densely.
@@ -10,6 +12,7 @@ pub const FUNCTION_IDS_MAX: u32 = 1 << 24;
 pub struct Index {
     module_of: Vec<Option<ModuleIx>>,
     process_of: HashMap<ThreadIx, ProcessIx>,
+    counters: [Option<CounterKind>; COUNTERS_MAX],
 }
 
 impl Index {
@@ -24,7 +27,23 @@ impl Index {
         Index {
             module_of,
             process_of,
+            counters: Default::default(),
         }
+    }
+
+    /// Calls are to be told what they counted on these.
+    #[must_use]
+    pub fn with_counters(mut self, counters: &[CounterEntry]) -> Index {
+        for counter in counters {
+            if let Some(place) = self.counters.get_mut(usize::from(counter.number)) {
+                *place = Some(CounterKind::of(counter));
+            }
+        }
+        self
+    }
+
+    pub fn counter(&self, number: u8) -> Option<CounterKind> {
+        self.counters.get(usize::from(number)).copied().flatten()
     }
 
     /// `None` for a function that the recording does not list.

@@ -13,11 +13,14 @@
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
 //! time of a caller only when the caller's clock was already running.
 use crate::balance::{Fate, Oddities};
+use crate::counting::{Counting, Slot};
 use crate::limbo::{Limbo, Moved};
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::taken::TakenPages;
 use crate::values::{self, Returned};
-use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
+use hopscope_event::{
+    CapturePlace, Content, CounterReading, FunctionId, Record, RecordKind, Value,
+};
 
 mod moved;
 
@@ -48,6 +51,8 @@ pub struct Pairer {
     just_entered: bool,
     /// Pages of stacks that other threads had; mostly none.
     taken: Option<Box<TakenPages>>,
+    /// Of recordings with counters, where the sink asks for counts.
+    counting: Option<Box<Counting>>,
 }
 
 /// A call that left by a jump in the record before.
@@ -104,6 +109,9 @@ impl Pairer {
             let moved = taken.is_some_and(|taken| taken.has(frame.rsp, frame.entry));
             tell(frame, if moved { Fate::Moved } else { fate }, sink);
         });
+        if let Some(counting) = &mut self.counting {
+            counting.clear();
+        }
     }
 
     pub fn feed(&mut self, record: Record, sink: &mut impl Sink) {
@@ -137,6 +145,9 @@ impl Pairer {
     }
 
     fn value(&mut self, function: FunctionId, value: Value, sink: &mut impl Sink) {
+        if let Some(reading) = value.counter() {
+            return self.reading(function, value, &reading, sink);
+        }
         values::count(&value, &mut self.oddities);
         let frame = match value.at() {
             _ if matches!(value.content, Content::Unknown(_)) => return,
@@ -160,6 +171,41 @@ impl Pairer {
         match frame {
             Some(frame) => values::tell(frame, &value, sink),
             None => self.oddities.values_homeless += 1,
+        }
+    }
+
+    fn reading(
+        &mut self,
+        function: FunctionId,
+        value: Value,
+        reading: &CounterReading,
+        sink: &mut impl Sink,
+    ) {
+        self.oddities.readings += 1;
+        let wanted = sink.counter(reading.counter).is_some();
+        match reading.at {
+            CapturePlace::Return => {
+                if !self.returned.are_of(function) {
+                    self.returned.give_up(&mut self.oddities);
+                }
+                if wanted {
+                    self.counting.get_or_insert_default();
+                    self.returned.push(function, value);
+                }
+            }
+            CapturePlace::Entry | CapturePlace::Body => {
+                let own = |f: &&mut Frame| {
+                    reading.at == CapturePlace::Entry && self.just_entered && f.function == function
+                };
+                match self.running.frames.last_mut().filter(own) {
+                    Some(frame) if wanted => {
+                        let counting = self.counting.get_or_insert_default();
+                        counting.at_entry(frame, reading);
+                    }
+                    Some(_) => {}
+                    None => self.oddities.readings_homeless += 1,
+                }
+            }
         }
     }
 
@@ -199,10 +245,16 @@ impl Pairer {
             mark,
             escaped: false,
             left_tsc: None,
+            was_left: false,
+            slot: Slot::NONE,
         };
         match self.may_be_elsewhere(rsp, tsc) {
             false => self.running.frames.push(frame),
-            true => tell(frame, Fate::Moved, sink),
+            true => {
+                // What it captured is not that of the call around it.
+                self.just_entered = false;
+                tell(frame, Fate::Moved, sink);
+            }
         }
     }
 
@@ -231,7 +283,8 @@ impl Pairer {
         let Some(frame) = self.running.frames.pop() else {
             return;
         };
-        self.returned.give(&frame, sink);
+        self.returned
+            .give(&frame, self.counting.as_deref_mut(), sink);
         let inclusive = tsc.wrapping_sub(frame.entry) as i64;
         let mut under = Below {
             ticks: inclusive,
@@ -244,7 +297,8 @@ impl Pairer {
             under.ticks = 0;
         }
         let open = self.running.frames.iter_mut();
-        if let Some(caller) = open.rev().find(|f| f.entry <= frame.entry) {
+        let mut caller = open.rev().find(|f| f.entry <= frame.entry);
+        if let Some(caller) = &mut caller {
             caller.below.add(&under);
         }
         if tail {
@@ -254,7 +308,7 @@ impl Pairer {
                 function,
             });
         }
-        sink.call(&Call {
+        let call = Call {
             function,
             mark: frame.mark,
             entry: frame.entry,
@@ -264,7 +318,11 @@ impl Pairer {
             descendants: frame.below.descendants,
             suspended_ticks: frame.below.suspended,
             tail,
-        });
+        };
+        if let Some(counting) = &mut self.counting {
+            counting.end(&frame, caller, &call, sink);
+        }
+        sink.call(&call);
     }
 
     /// Brings the activation that ends now to the top of the running stack. Of several with this
@@ -298,15 +356,18 @@ impl Pairer {
     fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
         let taken = self.taken.as_deref();
         let moved = |frame: &Frame| taken.is_some_and(|taken| taken.has(frame.rsp, frame.entry));
-        let frames = match self.limbo.bring_back(place, moved) {
-            Ok(frames) => frames,
+        let mut back = match self.limbo.bring_back(place, moved) {
+            Ok(back) => back,
             Err(Moved { rsp }) => {
                 self.end_is_moved(rsp);
                 return false;
             }
         };
-        self.oddities.revived += frames.len() as u64;
-        self.switch(Stack::proven(frames), sink);
+        self.oddities.revived += back.frames.len() as u64;
+        if let (Some(counting), Some(own)) = (&mut self.counting, back.frames.last_mut()) {
+            back.above.iter().for_each(|dead| counting.adopt(own, dead));
+        }
+        self.switch(Stack::proven(back.frames), sink);
         true
     }
 
@@ -411,6 +472,9 @@ impl Pairer {
         let dead = self.running.frames.split_off(keep);
         if let Some(caller) = self.running.frames.last_mut() {
             dead.iter().for_each(|f| caller.below.add(&f.below));
+            if let Some(counting) = &mut self.counting {
+                dead.iter().for_each(|f| counting.adopt(caller, f));
+            }
         }
         self.bury(dead, sink);
     }
@@ -423,7 +487,13 @@ impl Pairer {
         if let Some(innermost) = dead.last_mut() {
             innermost.leave(self.last_tsc);
         }
-        let out = |frame, fate| tell(frame, fate, sink);
+        let mut counting = self.counting.as_deref_mut();
+        let out = |frame: Frame, fate| {
+            if let Some(counting) = &mut counting {
+                counting.release(frame.slot);
+            }
+            tell(frame, fate, sink);
+        };
         self.limbo.keep(dead.into_iter(), fate, out);
     }
 }

@@ -1,5 +1,6 @@
 //! What pairing tells, and to whom.
 use crate::balance::{Fate, Orphan};
+use crate::counts::{CallCounts, CounterKind};
 use crate::mark::Mark;
 use crate::stacks::Frame;
 use hopscope_event::{FunctionId, Value};
@@ -46,6 +47,12 @@ pub trait Sink {
     fn fate(&mut self, function: FunctionId, mark: Mark, entry: u64, fate: Fate);
     /// An end without an entry.
     fn orphan(&mut self, function: FunctionId, tsc: u64, orphan: Orphan);
+    /// What a call counted on the counters that its function has, right before its `call`.
+    fn counts(&mut self, _call: &Call, _counts: &CallCounts) {}
+    /// The recording has this counter, and the sink wants to know what calls counted on it.
+    fn counter(&self, _number: u8) -> Option<CounterKind> {
+        None
+    }
     /// What an open call captured, before its `call` or `fate`: also that there is no value, and
     /// why. Contents that this version does not know are counted and not passed on.
     fn value(&mut self, _function: FunctionId, _mark: Mark, _entry: u64, _value: &Value) {}

@@ -2,6 +2,7 @@
 //!
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
+use crate::counting::Slot;
 use crate::mark::Mark;
 use crate::taken;
 use hopscope_event::FunctionId;
@@ -56,6 +57,10 @@ pub struct Frame {
     pub(crate) escaped: bool,
     /// Of the innermost frame of a stack that was left: the first record of another stack since.
     pub(crate) left_tsc: Option<u64>,
+    /// Its stack was left while it was the innermost frame there, and has run again.
+    pub(crate) was_left: bool,
+    /// What was read of counters.
+    pub(crate) slot: Slot,
 }
 
 impl Frame {
@@ -68,6 +73,7 @@ impl Frame {
     pub(crate) fn resume(&mut self, last: u64) {
         if let Some(left) = self.left_tsc.take() {
             self.below.suspended(last.saturating_sub(left) as i64);
+            self.was_left = true;
         }
     }
 

@@ -1,6 +1,8 @@
 //! What is kept of the calls of one function, module, thread or process.
 use crate::balance::Balance;
 use crate::correct::{Corrected, Correction};
+use crate::counter_stats::CounterStats;
+use crate::counts::CallCounts;
 use crate::distribution::Distribution;
 use crate::off_cpu::OffCpuShare;
 use crate::sink::Call;
@@ -31,6 +33,8 @@ pub struct Stats {
     /// Calls without measured callees: both times are one, and recorded once.
     leaf: Distribution,
     leaf_corrected: Distribution,
+    /// By the counter's number; empty where no call has one.
+    counters: Vec<CounterStats>,
 }
 
 /// What calls were without a processor, in ticks.
@@ -104,6 +108,23 @@ impl Stats {
             let ticks = correction.inclusive(call.inclusive, call.descendants);
             self.inclusive_corrected.record(ticks);
         }
+    }
+
+    pub(crate) fn counted(&mut self, counts: &CallCounts, outermost: bool) {
+        if self.counters.is_empty() {
+            self.counters.resize(counts.len(), CounterStats::default());
+        }
+        for (stats, count) in self.counters.iter_mut().zip(counts) {
+            if let Some(count) = count {
+                stats.add(count, outermost);
+            }
+        }
+    }
+
+    /// `None`: no ended call has this counter.
+    pub fn counter(&self, number: u8) -> Option<&CounterStats> {
+        let stats = self.counters.get(usize::from(number));
+        stats.filter(|stats| stats.calls > 0)
     }
 
     /// Brings the leaf calls to where they are read.

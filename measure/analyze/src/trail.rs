@@ -3,6 +3,7 @@
 use crate::analysis::Thread;
 use crate::balance::{Balance, Fate, Oddities, Orphan};
 use crate::batch::Batch;
+use crate::counts::{CallCounts, CounterKind};
 use crate::pair::{Call, Enter, Gap, Mark, Sink};
 use crate::{Correction, Index, Window};
 use hopscope_event::{FunctionId, ProbeCost, ThreadIx, Tsc, Value};
@@ -58,6 +59,8 @@ pub enum End {
 pub trait Observer {
     fn begun(&mut self, _: &Begun) {}
     fn ended(&mut self, call: &Begun, end: &End);
+    /// What a call counted, right before its end.
+    fn counts(&mut self, _call: &Begun, _counts: &CallCounts) {}
     /// What an open call captured, or why there is no value.
     fn value(&mut self, _call: &Begun, _: &Value) {}
     /// An end whose begin is not recorded.
@@ -271,6 +274,17 @@ impl<O: Observer> Sink for Watch<'_, O> {
             true => b.tail_exits += 1,
             false => b.exits += 1,
         });
+    }
+
+    fn counts(&mut self, call: &Call, counts: &CallCounts) {
+        let call = self.open.places[call.mark.node as usize];
+        if self.window.contains(call.entry.0) {
+            self.observer.counts(&call, counts);
+        }
+    }
+
+    fn counter(&self, number: u8) -> Option<CounterKind> {
+        self.index.counter(number)
     }
 
     fn fate(&mut self, _: FunctionId, mark: Mark, _: u64, fate: Fate) {

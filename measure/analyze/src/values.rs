@@ -1,10 +1,12 @@
 //! Which call a captured value belongs to. Its record holds no stack pointer: order determines it.
 use crate::balance::Oddities;
+use crate::counting::Counting;
 use crate::sink::Sink;
 use crate::stacks::{Frame, Stack, Waiting};
 use hopscope_event::{Content, FunctionId, Value};
 
-/// Values captured at a return: they wait for the record of the exit, which comes next.
+/// Values captured at a return, and readings of counters there: they wait for the record of the exit, which comes
+/// next.
 #[derive(Debug, Default)]
 pub(crate) struct Returned {
     values: Vec<Value>,
@@ -27,16 +29,30 @@ impl Returned {
     }
 
     /// Their call has ended.
-    pub(crate) fn give(&mut self, frame: &Frame, sink: &mut impl Sink) {
+    pub(crate) fn give(
+        &mut self,
+        frame: &Frame,
+        counting: Option<&mut Counting>,
+        sink: &mut impl Sink,
+    ) {
+        let mut counting = counting;
         for value in self.values.drain(..) {
-            tell(frame, &value, sink);
+            match (value.counter(), counting.as_deref_mut()) {
+                (None, _) => tell(frame, &value, sink),
+                (Some(reading), Some(counting)) => counting.at_end(&reading),
+                (Some(_), None) => {}
+            }
         }
     }
 
     /// The end of their call is not there, or not its entry.
     pub(crate) fn give_up(&mut self, oddities: &mut Oddities) {
-        oddities.values_homeless += self.values.len() as u64;
-        self.values.clear();
+        for value in self.values.drain(..) {
+            *match value.counter() {
+                None => &mut oddities.values_homeless,
+                Some(_) => &mut oddities.readings_homeless,
+            } += 1;
+        }
     }
 }
 

@@ -150,7 +150,7 @@ fn what_is_absent_is_told_and_counted() {
         entry(10, F, HERE),
         captured(F, Entry, Content::Unreadable),
         captured(F, Entry, Content::LeftOut { elements: 400 }),
-        captured(F, Entry, Content::Unknown(8)),
+        captured(F, Entry, Content::Unknown(10)),
         exit(20, F, HERE),
     ]);
     assert_eq!(told, [10, 10]);

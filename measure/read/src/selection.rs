@@ -86,6 +86,7 @@ impl Selection {
             modules: &tables.modules,
             functions: &tables.functions,
             captures: &tables.captures,
+            counters: &tables.counters,
             refusals: &tables.refusals,
             summary: tables.summary.as_ref(),
             damage: self.damage.as_deref(),
@@ -102,7 +103,7 @@ impl Selection {
 
     pub fn index(&self) -> Index {
         let tables = self.tables();
-        Index::new(&tables.functions, &tables.threads)
+        Index::new(&tables.functions, &tables.threads).with_counters(&tables.counters)
     }
 
     pub fn timeline(&self) -> Timeline {

@@ -26,6 +26,7 @@ pub(crate) fn write(
         }
         None => writeln!(out, "probes     cost not measured: times are not corrected")?,
     }
+    crate::counters::write(out, recording.counters)?;
     summary(out, recording)?;
     crate::choices::write(out, recording, scale)?;
     if !recording.filter.is_empty() {

@@ -1,5 +1,6 @@
 //! The report for programs: one object a line, each with `type` and `schema`; times carry their
 //! unit at the end of the field name (`_ns` or `_tsc`). The last line is the summary.
+use crate::counters;
 use crate::json_line::{Object, line};
 use crate::order::sorted;
 use crate::recording::{Names, Recording};
@@ -28,6 +29,8 @@ pub fn write_header_json(
         meta: &'a hopscope_event::RecordingMeta,
         processes: &'a [hopscope_event::ProcessEntry],
         threads: &'a [hopscope_event::ThreadEntry],
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        counters: Vec<Value>,
     }
     let head = Head {
         r#type: "recording",
@@ -37,6 +40,7 @@ pub fn write_header_json(
         meta: recording.meta,
         processes: recording.processes,
         threads: recording.threads,
+        counters: counters::entries(recording.counters),
     };
     line(out, &head)
 }
@@ -55,7 +59,8 @@ pub fn write_json(
         Layout::Rows(group) => {
             let off_cpu = recording.has_off_cpu();
             for row in sorted(&names, outcome, view.sort) {
-                let object = row_object(&names, outcome, &scale, group, off_cpu, row);
+                let mut object = row_object(&names, outcome, &scale, group, off_cpu, row);
+                counters::of_row(&mut object, recording.counters, &row.stats);
                 line(out, &object)?;
             }
         }
@@ -76,7 +81,7 @@ pub fn write_json(
         };
         line(out, &refused)?;
     }
-    summary(out, recording, outcome, &scale)
+    summary(out, recording, outcome, &scale, view.layout)
 }
 
 fn row_object<'a>(
@@ -260,6 +265,7 @@ fn summary(
     recording: &Recording<'_>,
     outcome: &AnalysisResult,
     scale: &Scale,
+    layout: Layout,
 ) -> io::Result<()> {
     let o = outcome.oddities;
     let threads: Vec<Value> = outcome
@@ -282,6 +288,13 @@ fn summary(
     s.put("values_homeless", o.values_homeless);
     s.put("values_ambiguous", o.values_ambiguous);
     s.put("values_unknown", o.values_unknown);
+    if !recording.counters.is_empty() {
+        s.put("readings", o.readings);
+        s.put("readings_homeless", o.readings_homeless);
+        if let Layout::Rows(_) = layout {
+            s.put("counters", counters::left_out(recording.counters, outcome));
+        }
+    }
     s.put("unknown_records", o.unknown);
     s.put("inversions", o.inversions);
     s.put("negative_durations", o.negative);

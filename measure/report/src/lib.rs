@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod choices;
+mod counters;
 mod diff;
 mod events;
 pub mod export;
@@ -101,6 +102,7 @@ pub fn write_text(
                 sort: view.sort,
                 off_cpu: recording.has_off_cpu(),
                 in_detail: view.in_detail,
+                counters: recording.counters,
             };
             table::write(out, &names, outcome, &scale, shown)?;
         }

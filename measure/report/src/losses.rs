@@ -99,6 +99,10 @@ pub(crate) fn write(
             "captured values have a content that this version does not know",
         ),
         (
+            o.readings_homeless,
+            "readings of counters belong to no call: its entry or end was lost",
+        ),
+        (
             o.negative,
             "calls end before they begin by the clock; counted, not timed",
         ),
@@ -139,6 +143,7 @@ pub(crate) fn write(
     for (count, what) in lines.iter().filter(|(count, _)| *count > 0) {
         writeln!(out, "{:>14}  {what}", n(*count))?;
     }
+    crate::counters::losses(out, recording.counters, outcome)?;
     hints::write(out, recording, names, outcome)?;
     for (thread, odd) in outcome.threads.iter().filter(|(_, o)| o.lost + o.torn > 0) {
         let name = names.thread(*thread);

@@ -3,8 +3,8 @@ use crate::printable_text::printable;
 use hopscope_analyze::Packets;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, CostCheckEntry, FlightEntry, FunctionEntry, FunctionId,
-    ProcessEntry, ProcessIx, RecordingMeta,
+    BudgetEntry, CaptureEntry, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry,
+    FunctionId, ProcessEntry, ProcessIx, RecordingMeta,
 };
 use hopscope_event::{
     OffCpuEntry, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
@@ -22,6 +22,8 @@ pub struct Recording<'a> {
     pub refusals: &'a [Refusal],
     /// What value records mean.
     pub captures: &'a [CaptureEntry],
+    /// What probes counted; empty in most recordings.
+    pub counters: &'a [CounterEntry],
     /// Missing when the recorder was killed.
     pub summary: Option<&'a Summary>,
     /// What is wrong with the file, in words.

@@ -3,22 +3,25 @@ mod aligned;
 mod detail;
 mod one_line;
 
+use crate::counters::Marks;
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
 use crate::units::{Scale, grouped};
 use hopscope_analyze::{AnalysisResult, Group, ROWS_MAX, Row};
+use hopscope_event::CounterEntry;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What the table is about.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown {
+pub(crate) struct Shown<'a> {
     pub group: Group,
     pub sort: Sort,
     /// Times without a processor are known.
     pub off_cpu: bool,
     /// Four lines a row: as measured too, and how far the corrected sums may be off.
     pub in_detail: bool,
+    pub counters: &'a [CounterEntry],
 }
 
 pub(crate) fn write(
@@ -26,7 +29,7 @@ pub(crate) fn write(
     names: &Names<'_>,
     outcome: &AnalysisResult,
     scale: &Scale,
-    shown: Shown,
+    shown: Shown<'_>,
 ) -> io::Result<()> {
     if shown.group == Group::Module {
         writeln!(
@@ -43,6 +46,7 @@ pub(crate) fn write(
         return writeln!(out, "no calls");
     }
     let mut is_any_uncertain = false;
+    let mut marks = Marks::default();
     for (place, ((process, thread), rows)) in parts.into_iter().enumerate() {
         let process = process.map(|ix| names.process(ix));
         let mut heading: Vec<_> = thread
@@ -64,14 +68,14 @@ pub(crate) fn write(
             writeln!(out, "{gap}{}", heading.join(" of "))?;
         }
         if shown.in_detail {
-            detail::write(out, names, outcome, scale, &rows, shown.off_cpu)?
+            detail::write(out, names, outcome, scale, &rows, shown)?
         } else {
-            is_any_uncertain |= one_line::write(out, names, outcome, scale, &rows, shown.off_cpu)?
+            is_any_uncertain |=
+                one_line::write(out, names, outcome, scale, &rows, shown, &mut marks)?
         }
     }
     if is_any_uncertain {
-        writeln!(out, "{}", one_line::UNCERTAIN)
-    } else {
-        Ok(())
+        writeln!(out, "{}", one_line::UNCERTAIN)?;
     }
+    marks.write(out)
 }

@@ -378,7 +378,7 @@ fn captured_values() {
         value(array, 0, Content::Value(7001)),
         value(array, 1, Content::LeftOut { elements: 300 }),
         value(pointer, 0, Content::Unreadable),
-        value(number(At::Body, 9), 0, Content::Unknown(8)),
+        value(number(At::Body, 9), 0, Content::Unknown(10)),
         value(returned, 0, Content::Value((-22i64) as u64)),
         Record::new(start + 900, function, RecordKind::Exit, 0x7ffe_1000),
         value(returned, 0, Content::Value(1)),

@@ -50,6 +50,9 @@ impl Pairer {
                 page: taken::page(frame.rsp),
                 until: frame.entry,
             };
+            if let Some(counting) = &mut self.counting {
+                counting.release(frame.slot);
+            }
             tell(frame, Fate::Moved, sink);
             self.take_away(&older, sink);
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::counting::Slot;
 use crate::stacks::Below;
 
 /// A thread that calls one path after another.
@@ -66,6 +67,8 @@ fn frame(function: u32, mark: Mark) -> Frame {
         mark,
         escaped: false,
         left_tsc: None,
+        was_left: false,
+        slot: Slot::NONE,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is known of each row: sums and percentiles corrected and as measured, with the ranges of the sums.
-use super::aligned;
+use super::{Shown, aligned};
+use crate::counters;
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
@@ -12,8 +13,9 @@ pub(super) fn write(
     outcome: &AnalysisResult,
     scale: &Scale,
     rows: &[&Row],
-    off_cpu: bool,
+    shown: Shown<'_>,
 ) -> io::Result<()> {
+    let off_cpu = shown.off_cpu;
     let correction = outcome.correction.as_ref();
     let whole: i128 = rows.iter().map(|r| own(&r.stats, correction)).sum();
     let mut lines = vec![titles(correction.is_some())];
@@ -65,10 +67,15 @@ pub(super) fn write(
             block[raw][OFF_CPU] = share(off(ticks), s.outer_ticks);
             block[raw][OFF_CPU + 1] = share(off(preempted), s.outer_ticks);
         }
+        for [what, sum, mean] in counters::lines(shown.counters, s) {
+            let mut cells = Cells::default();
+            (cells[1], cells[2], cells[RANGE]) = (what, sum, mean);
+            block.push(cells);
+        }
         lines.append(&mut block);
     }
-    if correction.is_none() {
-        lines.iter_mut().for_each(|l| l[4].clear());
+    if correction.is_none() && shown.counters.is_empty() {
+        lines.iter_mut().for_each(|l| l[RANGE].clear());
     }
     if !off_cpu {
         let clear = |l: &mut Cells| l[OFF_CPU..OFF_CPU + 2].iter_mut().for_each(String::clear);
@@ -78,6 +85,7 @@ pub(super) fn write(
 }
 
 const COLUMNS: usize = 13;
+const RANGE: usize = 4;
 /// And, in the next column, what of it was against the thread's will.
 const OFF_CPU: usize = 5;
 const NAME: usize = 12;

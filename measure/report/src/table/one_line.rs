@@ -1,13 +1,15 @@
 //! One line a row.
-use super::aligned;
+use super::{Shown, aligned};
+use crate::counters::{self, Marks};
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
 use hopscope_analyze::{AnalysisResult, Corrected, Row};
 use std::io::{self, Write};
 
-const COLUMNS: usize = 11;
-type Cells = [String; COLUMNS];
+const COLUMNS: usize = 10;
+/// In front of the name are those of counters.
+type Cells = Vec<String>;
 
 const TITLES: [&str; COLUMNS] = [
     "calls",
@@ -20,7 +22,6 @@ const TITLES: [&str; COLUMNS] = [
     "off CPU",
     "preempted",
     "suspended",
-    "name",
 ];
 const OFF_CPU: usize = 7;
 const SUSPENDED: usize = 9;
@@ -36,12 +37,18 @@ pub(super) fn write(
     outcome: &AnalysisResult,
     scale: &Scale,
     rows: &[&Row],
-    off_cpu: bool,
+    shown: Shown<'_>,
+    marks: &mut Marks,
 ) -> io::Result<bool> {
+    let Shown {
+        off_cpu, counters, ..
+    } = shown;
     let correction = outcome.correction.as_ref();
     let whole: i128 = rows.iter().map(|r| own(&r.stats, correction)).sum();
     let mut is_any_uncertain = false;
-    let mut lines: Vec<Cells> = vec![TITLES.map(str::to_owned)];
+    let titles = TITLES.map(str::to_owned).into_iter();
+    let titles = titles.chain(counters::titles(counters));
+    let mut lines: Vec<Cells> = vec![titles.chain(["name".to_owned()]).collect()];
     for row in rows {
         let s = &row.stats;
         let ranges = correction.map(|c| (s.corrected_total(c), s.corrected_self(c)));
@@ -63,7 +70,7 @@ pub(super) fn write(
                 String::new()
             }
         };
-        lines.push([
+        let mut line = vec![
             grouped(s.balance.exits + s.balance.tail_exits),
             all,
             alone,
@@ -77,8 +84,10 @@ pub(super) fn write(
                 0 => String::new(),
                 ticks => scale.text(ticks),
             },
-            row_name(names, &row.key),
-        ]);
+        ];
+        line.extend(counters::cells(counters, s, marks));
+        line.push(row_name(names, &row.key));
+        lines.push(line);
     }
     if !off_cpu {
         lines[0][OFF_CPU..OFF_CPU + 2]

@@ -4,7 +4,8 @@ use hopscope_analyze::{
 };
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, OffCpu, OffCpuEntry, ThinEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, OffCpu, OffCpuEntry,
+    ThinEntry,
 };
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{
@@ -21,6 +22,7 @@ pub struct Sample {
     pub functions: Vec<FunctionEntry>,
     pub refusals: Vec<Refusal>,
     pub captures: Vec<CaptureEntry>,
+    pub counters: Vec<CounterEntry>,
     pub summary: Option<Summary>,
     pub damage: Option<String>,
     pub off_cpu: Option<OffCpuEntry>,
@@ -151,6 +153,7 @@ impl Sample {
                 function(4, 0, "output"),
             ],
             captures: Vec::new(),
+            counters: Vec::new(),
             refusals: vec![Refusal {
                 module: "/opt/nf/nf".into(),
                 name: "parse_args".into(),
@@ -196,6 +199,7 @@ impl Sample {
             functions: &self.functions,
             refusals: &self.refusals,
             captures: &self.captures,
+            counters: &self.counters,
             summary: self.summary.as_ref(),
             damage: self.damage.as_deref(),
             filter: "",
@@ -209,6 +213,10 @@ impl Sample {
         }
     }
 
+    pub fn index(&self) -> Index {
+        Index::new(&self.functions, &self.threads).with_counters(&self.counters)
+    }
+
     pub fn analyzed(&self, group: Group) -> AnalysisResult {
         let options = AnalysisOptions {
             group,
@@ -216,7 +224,7 @@ impl Sample {
             probe_cost: self.meta.probe_cost,
             whole: true,
         };
-        let mut analysis = Analysis::new(Index::new(&self.functions, &self.threads), options);
+        let mut analysis = Analysis::new(self.index(), options);
         let mut times = OffCpuTimes::default();
         for (thread, lost, rows) in &self.switches {
             times.extend(*thread, *lost, rows);

@@ -1,0 +1,167 @@
+//! For people: columns of means, and what they do not contain.
+use super::{has_ipc, ipc, is_approximate, left_out_of, own_per_call, per_call, shown};
+use crate::printable_text::printable;
+use crate::units::grouped;
+use hopscope_analyze::{AnalysisResult, LeftOut, LeftOutCalls, Stats};
+use hopscope_event::CounterEntry;
+use std::io::{self, Write};
+
+/// Below a table with a count that is marked.
+const APPROXIMATE: &str = "~ approximate: also what probes of functions without this counter count, or calls of unknown cost";
+
+/// Lines of the header.
+pub(crate) fn write(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
+    for (nth, counter) in counters.iter().enumerate() {
+        let title = if nth == 0 { "counters" } else { "" };
+        writeln!(
+            out,
+            "{title:<10} {} of user mode: {}",
+            printable(&counter.name),
+            about(counter)
+        )?;
+    }
+    Ok(())
+}
+
+fn about(counter: &CounterEntry) -> String {
+    let cost = match counter.cost {
+        None => "what probes count of themselves was not measured: not corrected".to_owned(),
+        Some(cost) => {
+            let [low, median, high] = cost.bias.map(grouped);
+            let pair = match cost.pair {
+                Some(pair) => format!(" and adds {} to its caller's: taken out", grouped(pair)),
+                None => {
+                    ": taken out; what it adds to its caller's is not known and stays in".into()
+                }
+            };
+            format!("a call counts {median} ({low}..{high}) too many{pair}")
+        }
+    };
+    match counter.emulated {
+        true => format!(
+            "{cost}\n           EMULATED: answered by the measured program in a test, not counted by a processor"
+        ),
+        false => cost,
+    }
+}
+
+/// Whether the table has something to explain below it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Marks {
+    pub(crate) approximate: bool,
+}
+
+impl Marks {
+    pub(crate) fn write(self, out: &mut impl Write) -> io::Result<()> {
+        match self.approximate {
+            true => writeln!(out, "{APPROXIMATE}"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A column for each counter, of own counts a call, and instructions per cycle.
+pub(crate) fn titles(counters: &[CounterEntry]) -> Vec<String> {
+    let title = |c: &CounterEntry| format!("{}/call", printable(&c.name));
+    let ipc = has_ipc(counters).then(|| "IPC".to_owned());
+    counters.iter().map(title).chain(ipc).collect()
+}
+
+/// The cells of a row. No cell where its calls do not have the counter; `-`: all of them are left out.
+pub(crate) fn cells(counters: &[CounterEntry], stats: &Stats, marks: &mut Marks) -> Vec<String> {
+    let mut cells: Vec<String> = (counters.iter())
+        .map(|counter| {
+            let Some(counted) = stats.counter(counter.number) else {
+                return String::new();
+            };
+            let Some(mean) = own_per_call(counter, stats) else {
+                return "-".to_owned();
+            };
+            let approximate = is_approximate(counter, counted);
+            marks.approximate |= approximate;
+            number(mean) + if approximate { " ~" } else { "" }
+        })
+        .collect();
+    if has_ipc(counters) {
+        cells.push(ipc(counters, stats).map_or(String::new(), |ipc| format!("{ipc:.2}")));
+    }
+    cells
+}
+
+/// What is counted, sum and mean: lines of the detailed table.
+pub(crate) fn lines(counters: &[CounterEntry], stats: &Stats) -> Vec<[String; 3]> {
+    let mut lines = Vec::new();
+    for counter in counters {
+        let Some(counted) = stats.counter(counter.number) else {
+            continue;
+        };
+        let corrected = if counter.cost.is_some() {
+            " corrected"
+        } else {
+            ""
+        };
+        for (what, sum) in [("total", &counted.total), ("self", &counted.own)] {
+            let shown = shown(sum, counter.cost.as_ref());
+            let mean = per_call(shown, sum.calls);
+            lines.push([
+                format!("{} {what}{corrected}", printable(&counter.name)),
+                grouped(shown),
+                mean.map_or("-".to_owned(), |mean| format!("{} a call", number(mean))),
+            ]);
+        }
+    }
+    if let Some(ipc) = ipc(counters, stats) {
+        let ipc = format!("{ipc:.2}");
+        lines.push(["instructions per cycle, self".into(), ipc, String::new()]);
+    }
+    lines
+}
+
+fn number(mean: f64) -> String {
+    match mean.abs() {
+        size if size < 99.95 => format!("{mean:.1}"),
+        _ => grouped(mean.round() as i128),
+    }
+}
+
+/// Calls that counts do not contain.
+pub(crate) fn losses(
+    out: &mut impl Write,
+    counters: &[CounterEntry],
+    outcome: &AnalysisResult,
+) -> io::Result<()> {
+    for counter in counters {
+        let stats = outcome.rows.iter().map(|row| &row.stats);
+        let (left_out, own) = left_out_of(stats, counter.number);
+        let name = printable(&counter.name);
+        let mut line = |left_out: LeftOutCalls, what: &str| match left_out.calls() {
+            0 => Ok(()),
+            calls => {
+                let reasons: Vec<String> = (left_out.reasons())
+                    .map(|(why, calls)| format!("{} {}", grouped(calls), reason(why)))
+                    .collect();
+                let reasons = reasons.join("; ");
+                writeln!(
+                    out,
+                    "{:>14}  calls are not in the {what} of {name}: {reasons}",
+                    grouped(calls)
+                )
+            }
+        };
+        line(left_out, "counts")?;
+        line(own, "own counts")?;
+    }
+    Ok(())
+}
+
+fn reason(why: LeftOut) -> &'static str {
+    match why {
+        LeftOut::Rescheduled => "lost the processor, or the event its counter, meanwhile",
+        LeftOut::NotCounting => "had no counter of the processor",
+        LeftOut::NotOpened => "began before the thread's counter was opened",
+        LeftOut::Incomplete => "lack a reading",
+        LeftOut::MayHaveWrapped => "took so long that the counter may have wrapped",
+        LeftOut::Suspended => "were suspended while other stacks of their thread ran",
+        LeftOut::Callee => "called one whose count is not known",
+    }
+}
