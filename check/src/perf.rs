@@ -28,12 +28,13 @@ fn pmu() -> Capability {
         ),
         (None, _) => Verdict::missing("a kernel without perf events", "CONFIG_PERF_EVENTS"),
     };
-    let purpose = "stamps that count instructions or cache misses: `slice --event`";
+    let purpose =
+        "counts of instructions or cache misses: `record -f 'f(@instructions)'`, `slice --event`";
     Capability::new("pmu", purpose, DEVICES, verdict)
 }
 
 fn rdpmc() -> Capability {
-    let purpose = "reading counters without a system call";
+    let purpose = "counters of the processor, read in a probe: `record -f 'f(@instructions)'`";
     let verdict = match device() {
         None => Verdict::missing("no counters to read", "see pmu"),
         Some(device) => {

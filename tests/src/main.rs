@@ -15,6 +15,7 @@ mod captured;
 mod clobber;
 mod command_line;
 mod cost;
+mod counted;
 mod debuggers;
 mod demo;
 mod detached;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
     clobber::register(&mut suite);
     command_line::register(&mut suite);
     cost::register(&mut suite);
+    counted::register(&mut suite);
     debuggers::register(&mut suite);
     demo::register(&mut suite);
     detached::register(&mut suite);

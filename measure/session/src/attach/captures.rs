@@ -12,12 +12,6 @@ const FUNCTIONS_NAMED: usize = 16;
 
 /// `frame->n (u32): own load, where the function itself has just loaded it`
 pub(super) fn described(capture: &CaptureEntry) -> String {
-    if capture.method == CaptureMethod::Counter {
-        return format!(
-            "{}: counted from the entry to the end of each call",
-            capture.name
-        );
-    }
     let sign = if capture.signed { 'i' } else { 'u' };
     let how = match (capture.method, capture.at) {
         (CaptureMethod::Register, CapturePlace::Return) => "in the register that returns it",
@@ -25,7 +19,7 @@ pub(super) fn described(capture: &CaptureEntry) -> String {
         (CaptureMethod::OwnLoad, _) => "where the function itself has just loaded it",
         (CaptureMethod::CheckedCopy, _) => "at the entry, copied by the kernel: a system call each",
         (CaptureMethod::PlainLoad, _) => "at the entry, by an unchecked load",
-        (CaptureMethod::Counter, _) => "a counter",
+        (CaptureMethod::Counter, _) => "a counter, at the entry and at the end",
     };
     let most = match capture.elements_max {
         1 => String::new(),
@@ -70,10 +64,26 @@ pub(crate) fn print(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
         let module = basename(plan.modules[f.module.0 as usize].path.as_ref());
         format!("{module}!{}", f.name)
     };
-    let mut functions: Vec<_> = plan.captures.iter().map(|c| c.function).collect();
+    let is_counter = |c: &&CaptureEntry| c.method == CaptureMethod::Counter;
+    let values = || plan.captures.iter().filter(|c| !is_counter(c));
+    for counter in &plan.counters {
+        let name = format!("@{}", counter.name);
+        let at_entries = |c: &&CaptureEntry| c.name == name && c.at == CapturePlace::Entry;
+        let functions = plan.captures.iter().filter(at_entries).count();
+        let what = match counter.emulated {
+            true => "EMULATED: answered by the target itself, in a test",
+            false if counter.event.is_software() => "by the kernel",
+            false => "by the processor, in user mode",
+        };
+        text_line!(
+            out,
+            "counted {what}: {name} of the calls of {functions} functions"
+        )?;
+    }
+    let mut functions: Vec<_> = values().map(|c| c.function).collect();
     functions.dedup();
     for id in functions.iter().take(FUNCTIONS_NAMED) {
-        for capture in plan.captures.iter().filter(|c| c.function == *id) {
+        for capture in values().filter(|c| c.function == *id) {
             text_line!(out, "captured of {}: {}", name(*id), described(capture))?;
         }
     }

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::slowdown;
 use crate::status::text_line;
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, CostCheckEntry, OffCpuEntry, ProbeCost, RecordingMeta, Summary,
-    ThinEntry, TscFrequency,
+    BudgetEntry, CaptureEntry, CostCheckEntry, CounterEntry, OffCpuEntry, ProbeCost, RecordingMeta,
+    Summary, ThinEntry, TscFrequency,
 };
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::{InlinedPlaces, Plan};
@@ -52,6 +52,7 @@ pub(super) struct Closing<'a> {
     left_out: usize,
     refused_by_reason: BTreeMap<&'a str, usize>,
     captures: &'a [CaptureEntry],
+    counters: &'a [CounterEntry],
     not_captured: usize,
     checked_copy_tsc: Option<u64>,
     probe_cost: Option<ProbeCost>,
@@ -211,6 +212,7 @@ impl<'a> Closing<'a> {
             left_out: plan.left_out(),
             refused_by_reason: reasons,
             captures: &plan.captures,
+            counters: &plan.counters,
             not_captured: plan.not_captured.len(),
             checked_copy_tsc: captures::copy_cost_ticks(plan),
             probe_cost: meta.probe_cost,

@@ -1,0 +1,202 @@
+/* Calls whose counts are known. Commands on standard input, each answered with a line:
+ *   run N       N times: outer (100 and its two calls of inner, 10 each), tail (5, ends in a jump to inner),
+ *               chosen (3, ends in a computed jump to inner), deep (1 at each of 4 depths), apart (2, not counted)
+ *   broken N    N calls during which the page of each event changes, as if the thread had lost its processor
+ *   stopped N   N calls while no event counts
+ *   threads T   T threads that call outer until told to join
+ *   join        how often they did
+ *   fork N      N calls of outer in a forked child
+ *   sleep K N   N calls that sleep K times each; context switches of each as the kernel accounts them
+ *   spin K N    N calls of K turns, three instructions each
+ *   drop        has no privileges from now on
+ *   exec        becomes cat(1) */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#pragma weak counted_add
+void counted_add(unsigned counter, uint64_t n);
+
+static void add(uint64_t n)
+{
+	if (counted_add) {
+		counted_add(0, n);
+		counted_add(1, 2 * n);
+	}
+}
+
+#define PART __attribute__((noinline, noclone))
+
+PART void inner(void) { add(10); __asm__ volatile(""); }
+PART void apart(void) { add(2); __asm__ volatile(""); }
+PART void outer(void) { add(40); inner(); add(60); inner(); apart(); __asm__ volatile(""); }
+PART void tail(void) { add(5); inner(); }
+static void (*volatile ways[2])(void) = { inner, inner };
+PART void chosen(int n) { add(3); ways[n & 1](); }
+PART int deep(int n)
+{
+	int below = 0;
+	add(1);
+	if (n > 1)
+		below = deep(n - 1);
+	__asm__ volatile("" : "+r"(below));
+	return below + 1;
+}
+
+/* Pages of events that this process may write: emulated ones. */
+static volatile uint32_t *pages[64];
+static int pages_count;
+
+static void find_pages(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned long from, to;
+	pages_count = 0;
+	while (fgets(line, sizeof line, maps))
+		if (strstr(line, "memfd:hopscope-rings") && strstr(line, "rw-s") && !strstr(line, " 00000000 ")
+		    && sscanf(line, "%lx-%lx", &from, &to) == 2)
+			for (; from < to && pages_count < 64; from += 4096)
+				pages[pages_count++] = (uint32_t *)from;
+	fclose(maps);
+}
+
+#define LOCK 2
+#define INDEX 3
+
+static void change_pages(void)
+{
+	for (int i = 0; i < pages_count; i++)
+		pages[i][LOCK] += 2;
+}
+
+PART void broken(void) { add(1); change_pages(); add(1); }
+PART void around(void) { add(1); broken(); add(1); }
+PART void stopped(void) { add(1); __asm__ volatile(""); }
+
+static void stopped_calls(long n)
+{
+	uint32_t index[64];
+	for (int i = 0; i < pages_count; i++) {
+		index[i] = pages[i][INDEX];
+		pages[i][INDEX] = 0;
+	}
+	while (n--)
+		stopped();
+	for (int i = 0; i < pages_count; i++)
+		pages[i][INDEX] = index[i];
+}
+
+static volatile int joining;
+static pthread_t threads[64];
+static long threads_count, calls;
+
+static void *thread(void *nothing)
+{
+	struct timespec pause = { 0, 200000 };
+	long own = 0;
+	while (!joining) {
+		outer();
+		own++;
+		nanosleep(&pause, NULL);
+	}
+	__atomic_add_fetch(&calls, own, __ATOMIC_SEQ_CST);
+	return nothing;
+}
+
+static long switches(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+PART void sleeper(long times)
+{
+	struct timespec pause = { 0, 50000 };
+	for (long i = 0; i < times; i++)
+		nanosleep(&pause, NULL);
+}
+
+PART void spinner(long turns)
+{
+	__asm__ volatile("1: nop\n dec %0\n jnz 1b" : "+r"(turns) : : "cc");
+}
+
+static void run(long n)
+{
+	for (long i = 0; i < n; i++) {
+		outer();
+		tail();
+		chosen((int)i);
+		deep(4);
+	}
+}
+
+int main(void)
+{
+	char line[128];
+	const char *ready = getenv("READY_FILE");
+	long n, k;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (ready)
+		fclose(fopen(ready, "w"));
+	while (fgets(line, sizeof line, stdin)) {
+		if (sscanf(line, "run %ld", &n) == 1) {
+			run(n);
+		} else if (sscanf(line, "broken %ld", &n) == 1) {
+			find_pages();
+			for (long i = 0; i < n; i++)
+				around();
+		} else if (sscanf(line, "stopped %ld", &n) == 1) {
+			find_pages();
+			stopped_calls(n);
+		} else if (sscanf(line, "threads %ld", &n) == 1) {
+			joining = 0;
+			calls = 0;
+			for (threads_count = 0; threads_count < n; threads_count++)
+				pthread_create(&threads[threads_count], NULL, thread, NULL);
+		} else if (!strncmp(line, "join", 4)) {
+			joining = 1;
+			while (threads_count)
+				pthread_join(threads[--threads_count], NULL);
+			printf("%ld\n", calls);
+			continue;
+		} else if (sscanf(line, "fork %ld", &n) == 1) {
+			int status = 0;
+			pid_t child = fork();
+			if (!child) {
+				run(n);
+				_exit(0);
+			}
+			waitpid(child, &status, 0);
+			printf("%d\n", status);
+			continue;
+		} else if (sscanf(line, "sleep %ld %ld", &k, &n) == 2) {
+			while (n--) {
+				long before = switches();
+				sleeper(k);
+				printf("%ld ", switches() - before);
+			}
+			printf("\n");
+			continue;
+		} else if (sscanf(line, "spin %ld %ld", &k, &n) == 2) {
+			while (n--)
+				spinner(k);
+		} else if (!strncmp(line, "drop", 4)) {
+			if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+				abort();
+		} else if (!strncmp(line, "exec", 4)) {
+			execlp("cat", "cat", NULL);
+		}
+		printf("done\n");
+	}
+	return 0;
+}

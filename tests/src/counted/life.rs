@@ -1,0 +1,54 @@
+//! Events go with what they were opened for, whatever becomes of the recorder or the target.
+use super::program::{Program, events};
+use anyhow::{Result, ensure};
+use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use nix::sys::signal::{Signal, kill};
+
+pub(super) fn register(suite: &mut Suite) {
+    let needs = &[Requirement::Root, Requirement::Gcc, Requirement::Fsgsbase];
+    suite.case("counted::the_guardian_takes_events_away", needs, guarded);
+    suite.case("counted::detach_takes_events_away", needs, detached);
+    suite.case("counted::a_program_that_becomes_another", needs, replaced);
+}
+
+const SWITCHES: &[&str] = &["outer(@context-switches)", "inner(@context-switches)"];
+
+fn guarded() -> Result<()> {
+    let mut program = Program::start()?;
+    let recording = program.record(SWITCHES, &scratch().join("counted.hop"))?;
+    program.told("run 100")?;
+    ensure!(events(program.pid())? == 1, "no event was mapped");
+    kill(recording.recorder()?, Signal::SIGKILL)?;
+    recording.ended()?;
+    program.told("run 100")?;
+    program.expect_clean()
+}
+
+fn detached() -> Result<()> {
+    let mut program = Program::start()?;
+    let recording = program.record(SWITCHES, &scratch().join("counted.hop"))?;
+    let recorder = recording.recorder()?;
+    // The guardian first: it would do what is to be done by hand.
+    recording.signal(Signal::SIGSTOP)?;
+    kill(recorder, Signal::SIGKILL)?;
+    recording.signal(Signal::SIGKILL)?;
+    recording.ended()?;
+    program.told("run 100")?;
+    ensure!(events(program.pid())? == 1, "no event is left to take away");
+    hopscope(&["detach", "-p", &program.pid().to_string()])?.expect_code(0)?;
+    program.expect_clean()?;
+    program.told("run 100").map(drop)
+}
+
+fn replaced() -> Result<()> {
+    let mut program = Program::start()?;
+    let recording = program.record(SWITCHES, &scratch().join("counted.hop"))?;
+    program.told("run 100")?;
+    program.becomes("cat")?;
+    ensure!(
+        events(program.pid())? == 0,
+        "another program has its events"
+    );
+    recording.ended()?;
+    program.expect_clean()
+}
