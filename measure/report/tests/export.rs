@@ -3,7 +3,7 @@
 mod sample;
 
 use hopscope_analyze::trail::{Observer, Trail};
-use hopscope_analyze::{Batch, Group, Index, Packets, Window};
+use hopscope_analyze::{Batch, Group, Packets, Window};
 use hopscope_event::value::number;
 use hopscope_event::{
     CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Record, RecordKind,
@@ -39,7 +39,7 @@ fn sample() -> Sample {
 }
 
 fn observe(sample: &Sample, observer: &mut impl Observer) -> Facts {
-    let index = Index::new(&sample.functions, &sample.threads);
+    let index = sample.index();
     let mut calls = Trail::new(index, Window::default(), sample.meta.probe_cost);
     for (thread, first_index, lost, records) in &sample.batches {
         let batch = Batch {
@@ -120,6 +120,7 @@ fn functions() {
         &Names::new(&recording),
         &outcome,
         frequency,
+        &sample.counters,
         &facts,
     )
     .expect("to memory");

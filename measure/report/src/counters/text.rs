@@ -7,10 +7,13 @@ use hopscope_event::CounterEntry;
 use std::io::{self, Write};
 
 /// Below a table with a count that is marked.
-const APPROXIMATE: &str = "~ approximate: also what probes of functions without this counter count, or calls of unknown cost";
+pub(crate) const APPROXIMATE: &str = "~ approximate: also what probes of functions without this counter count, or calls of unknown cost";
 
-/// Lines of the header.
-pub(crate) fn write(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
+/// Lines of a header.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
     for (nth, counter) in counters.iter().enumerate() {
         let title = if nth == 0 { "counters" } else { "" };
         writeln!(
