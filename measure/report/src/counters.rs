@@ -4,7 +4,7 @@ mod text;
 
 pub(crate) use json::{entries, left_out, of_row};
 pub use text::write;
-pub(crate) use text::{APPROXIMATE, Marks, cells, lines, losses, titles};
+pub(crate) use text::{APPROXIMATE, MARK, Marks, PER_CALL, cells, legend, lines, losses, titles};
 
 use hopscope_analyze::{CountSum, CounterStats, LeftOutCalls, Stats};
 use hopscope_event::{CounterCost, CounterEntry};

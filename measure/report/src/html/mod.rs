@@ -212,7 +212,8 @@ fn counted(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
     let about = String::from_utf8_lossy(&about);
     writeln!(
         out,
-        "<p>Counts are means of a call, without the measured calls made by it that have the counter.<pre>{}</pre>",
+        "<p>Counts: {}.<pre>{}</pre>",
+        counters::PER_CALL,
         TextLines(about.trim())
     )
 }
