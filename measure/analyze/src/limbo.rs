@@ -33,15 +33,6 @@ pub(crate) struct Moved {
     pub(crate) rsp: u32,
 }
 
-/// Frames that are open after all.
-#[derive(Debug)]
-pub(crate) struct Back {
-    /// Outermost first.
-    pub(crate) frames: Vec<Frame>,
-    /// Those that lay above the last of them, and stay dead: what they had measured is its.
-    pub(crate) above: Vec<Frame>,
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Limbo {
     kept: VecDeque<Kept>,
@@ -113,7 +104,7 @@ impl Limbo {
         &mut self,
         found: usize,
         moved: impl Fn(&Frame) -> bool,
-    ) -> Result<Back, Moved> {
+    ) -> Result<Vec<Frame>, Moved> {
         let start = (0..=found).rev().find(|&i| self.kept[i].first);
         let start = start.unwrap_or(0);
         let above = (found + 1..self.kept.len()).take_while(|&i| !self.kept[i].first);
@@ -122,9 +113,10 @@ impl Limbo {
             let rsp = self.kept[found].frame.rsp;
             return Err(Moved { rsp });
         }
-        let above: Vec<Frame> = above.map(|i| self.kept[i].frame).collect();
         let mut adopted = Below::default();
-        above.iter().for_each(|f| adopted.add(&f.below));
+        for i in above {
+            adopted.add(&self.kept[i].frame.below);
+        }
         if let Some(next) = self.kept.get_mut(found + 1) {
             next.first = true;
         }
@@ -135,7 +127,7 @@ impl Limbo {
         if let Some(own) = frames.last_mut() {
             own.below.add(&adopted);
         }
-        Ok(Back { frames, above })
+        Ok(frames)
     }
 
     pub(crate) fn drain(&mut self, mut out: impl FnMut(Frame, Fate)) {

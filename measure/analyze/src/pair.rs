@@ -356,18 +356,18 @@ impl Pairer {
     fn revive(&mut self, place: usize, sink: &mut impl Sink) -> bool {
         let taken = self.taken.as_deref();
         let moved = |frame: &Frame| taken.is_some_and(|taken| taken.has(frame.rsp, frame.entry));
-        let mut back = match self.limbo.bring_back(place, moved) {
-            Ok(back) => back,
+        let mut frames = match self.limbo.bring_back(place, moved) {
+            Ok(frames) => frames,
             Err(Moved { rsp }) => {
                 self.end_is_moved(rsp);
                 return false;
             }
         };
-        self.oddities.revived += back.frames.len() as u64;
-        if let (Some(counting), Some(own)) = (&mut self.counting, back.frames.last_mut()) {
-            back.above.iter().for_each(|dead| counting.adopt(own, dead));
+        self.oddities.revived += frames.len() as u64;
+        if let Some(own) = frames.last_mut() {
+            own.was_left = true;
         }
-        self.switch(Stack::proven(back.frames), sink);
+        self.switch(Stack::proven(frames), sink);
         true
     }
 

@@ -57,7 +57,7 @@ pub struct Frame {
     pub(crate) escaped: bool,
     /// Of the innermost frame of a stack that was left: the first record of another stack since.
     pub(crate) left_tsc: Option<u64>,
-    /// Its stack was left while it was the innermost frame there, and has run again.
+    /// Its stack was left while it was the innermost frame there that is known to live, and has run again.
     pub(crate) was_left: bool,
     /// What was read of counters.
     pub(crate) slot: Slot,

@@ -2,7 +2,7 @@
 use crate::error::{Error, Result, refuse};
 use hopscope_analyze::PacketId;
 use hopscope_analyze::join::PacketIdCaptures;
-use hopscope_event::{CaptureEntry, CapturePlace, FunctionId};
+use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
 
 /// What joins packets and runs, and how the user wrote it. `text` is `NAME` (or
 /// several, `NAME,NAME`), or `first=NAME,last=NAME,count=NAME`, each with `:be` behind it for bytes in network order;
@@ -15,7 +15,7 @@ pub(crate) fn packet_id(
     captures: &[CaptureEntry],
 ) -> Result<Option<(PacketId, String)>> {
     let Some(text) = text else {
-        let found: Vec<_> = captures.iter().filter(|c| is_packet_number(c)).collect();
+        let found: Vec<_> = values(captures).filter(|c| is_packet_number(c)).collect();
         return if found.is_empty() {
             Ok(None)
         } else {
@@ -64,6 +64,13 @@ pub(crate) fn packet_id(
     Ok(Some((id, text.to_owned())))
 }
 
+/// What calls captured: readings of counters are none.
+pub(crate) fn values(captures: &[CaptureEntry]) -> impl Iterator<Item = &CaptureEntry> {
+    captures
+        .iter()
+        .filter(|c| c.method != CaptureMethod::Counter)
+}
+
 /// Its name says so.
 pub(crate) fn is_packet_number(capture: &CaptureEntry) -> bool {
     capture.name.to_lowercase().contains("seq")
@@ -83,8 +90,7 @@ pub(crate) fn batch_capture(captures: &[CaptureEntry]) -> Option<(FunctionId, u1
                 "n" | "count" | "received" | "packets" | "nb_pkts" | "n_packets" | "n_vectors"
             )
     };
-    captures
-        .iter()
+    values(captures)
         .find(counts)
         .map(|c| (c.function, c.capture))
 }
@@ -112,11 +118,11 @@ fn same_bits(found: &[&CaptureEntry]) -> Result<u8> {
 }
 
 fn named<'a>(name: &str, captures: &'a [CaptureEntry]) -> Result<Vec<&'a CaptureEntry>> {
-    let found: Vec<_> = captures.iter().filter(|c| c.name == name).collect();
+    let found: Vec<_> = values(captures).filter(|c| c.name == name).collect();
     if !found.is_empty() {
         return Ok(found);
     }
-    let mut there: Vec<_> = captures.iter().map(|c| c.name.as_str()).collect();
+    let mut there: Vec<_> = values(captures).map(|c| c.name.as_str()).collect();
     there.sort_unstable();
     there.dedup();
     if there.is_empty() {
@@ -135,7 +141,6 @@ fn named<'a>(name: &str, captures: &'a [CaptureEntry]) -> Result<Vec<&'a Capture
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopscope_event::CaptureMethod;
 
     fn capture(function: u32, capture: u16, name: &str, bits: u8) -> CaptureEntry {
         CaptureEntry {

@@ -1,6 +1,6 @@
 //! Runs of a recording: passes of the data path, and what one begins with.
 use crate::error::{Error, Result, refuse};
-use crate::packet_id::{batch_capture, is_packet_number};
+use crate::packet_id::{batch_capture, is_packet_number, values};
 use crate::selection::Selection;
 use hopscope_analyze::{Index, Root, RootChoice, RootError, RootSearch, Run, RunOptions, Runs};
 use hopscope_event::{CaptureEntry, FunctionEntry, FunctionId};
@@ -149,7 +149,7 @@ fn packets_in(captures: &[CaptureEntry]) -> Vec<FunctionId> {
     if let Some((function, _)) = batch_capture(captures) {
         return vec![function];
     }
-    let numbers = captures.iter().filter(|c| is_packet_number(c));
+    let numbers = values(captures).filter(|c| is_packet_number(c));
     numbers.map(|c| c.function).collect()
 }
 

@@ -3,7 +3,8 @@ mod json;
 mod text;
 
 pub(crate) use json::{entries, left_out, of_row};
-pub(crate) use text::{Marks, cells, lines, losses, titles, write};
+pub use text::write;
+pub(crate) use text::{APPROXIMATE, MARK, Marks, PER_CALL, cells, legend, lines, losses, titles};
 
 use hopscope_analyze::{CountSum, CounterStats, LeftOutCalls, Stats};
 use hopscope_event::{CounterCost, CounterEntry};

@@ -78,6 +78,10 @@ impl EventWriter<'_> {
         let capture = self.names.capture(function, value.capture);
         let name = crate::values::name(capture, value);
         let function_name = self.names.qualified(function);
+        let reading = value.counter();
+        let content = reading
+            .as_ref()
+            .map_or(value.content, crate::values::of_counter);
         if !self.json {
             return writeln!(
                 out,
@@ -86,7 +90,7 @@ impl EventWriter<'_> {
                 event.index,
                 "value",
                 "",
-                crate::values::text(capture, value.content),
+                crate::values::text(capture, content),
             );
         }
         let mut line = crate::json_line::Object::new("value", &self.scale);
@@ -96,9 +100,12 @@ impl EventWriter<'_> {
         line.put("function", function_name);
         line.put("function_id", function.0);
         line.put("capture", value.capture);
-        line.put("element", value.element);
+        match reading {
+            Some(reading) => line.put("counter", reading.counter),
+            None => line.put("element", value.element),
+        }
         line.put("name", name);
-        crate::values::json(&mut line, capture, value.content);
+        crate::values::json(&mut line, capture, content);
         crate::json_line::line(out, &line)
     }
 

@@ -28,6 +28,7 @@ mod units;
 mod values;
 
 pub use choices::write_choices;
+pub use counters::write as write_counters;
 pub use diff::{DiffHead, DiffRow, sort_diff, write_diff, write_diff_json};
 pub use events::{Event, EventWriter};
 pub use header::{write_machine, write_notes};

@@ -3,7 +3,7 @@ mod aligned;
 mod detail;
 mod one_line;
 
-use crate::counters::Marks;
+use crate::counters::{self, Marks};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
 use crate::units::{Scale, grouped};
@@ -68,7 +68,7 @@ pub(crate) fn write(
             writeln!(out, "{gap}{}", heading.join(" of "))?;
         }
         if shown.in_detail {
-            detail::write(out, names, outcome, scale, &rows, shown)?
+            detail::write(out, names, outcome, scale, &rows, shown, &mut marks)?
         } else {
             is_any_uncertain |=
                 one_line::write(out, names, outcome, scale, &rows, shown, &mut marks)?
@@ -76,6 +76,9 @@ pub(crate) fn write(
     }
     if is_any_uncertain {
         writeln!(out, "{}", one_line::UNCERTAIN)?;
+    }
+    if !shown.in_detail {
+        counters::legend(out, shown.counters)?;
     }
     marks.write(out)
 }

@@ -1,13 +1,25 @@
 //! A captured value in words.
 use crate::json_line::Object;
 use crate::printable_text::printable;
-use hopscope_event::{CaptureEntry, Content, Value};
+use hopscope_event::{CaptureEntry, Content, CounterReading, Value};
+
+/// What is told of a reading: the count without what else its record holds.
+pub(crate) fn of_counter(reading: &CounterReading) -> Content {
+    match reading.read {
+        Ok(count) => Content::Value(count.count),
+        Err(absent) => absent,
+    }
+}
 
 /// As the user wrote it, with the index of the element: `frame->pkts[3].seq`.
 pub(crate) fn name(capture: Option<&CaptureEntry>, value: Value) -> String {
     match capture {
+        Some(entry) if value.counter().is_some() => printable(&entry.name),
         Some(entry) => printable(&entry.name).replacen("[]", &format!("[{}]", value.element), 1),
-        None => format!("capture #{}[{}]", value.capture, value.element),
+        None => match value.counter() {
+            Some(reading) => format!("counter #{}", reading.counter),
+            None => format!("capture #{}[{}]", value.capture, value.element),
+        },
     }
 }
 

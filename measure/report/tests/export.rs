@@ -3,13 +3,15 @@
 mod sample;
 
 use hopscope_analyze::trail::{Observer, Trail};
-use hopscope_analyze::{Batch, Group, Index, Packets, Window};
+use hopscope_analyze::{Batch, Group, Packets, Window};
 use hopscope_event::value::number;
 use hopscope_event::{
     CaptureEntry, CaptureMethod, CapturePlace, Content, FunctionId, Record, RecordKind,
 };
 use hopscope_event::{Stamp, StampFlags, StreamEntry, StreamIx, ThreadIx, Tsc, Value};
-use hopscope_report::export::{CALLS, CallRows, CsvRows, FUNCTIONS, Facts, FoldedValue};
+use hopscope_report::export::{
+    CALLS, CallRows, CsvRows, FUNCTIONS, Facts, FoldedValue, calls_schema, functions_schema,
+};
 use hopscope_report::export::{
     JsonRows, PACKETS, PacketRows, Perfetto, Rows, VALUES, ValueRows, write_folded, write_functions,
 };
@@ -39,7 +41,7 @@ fn sample() -> Sample {
 }
 
 fn observe(sample: &Sample, observer: &mut impl Observer) -> Facts {
-    let index = Index::new(&sample.functions, &sample.threads);
+    let index = sample.index();
     let mut calls = Trail::new(index, Window::default(), sample.meta.probe_cost);
     for (thread, first_index, lost, records) in &sample.batches {
         let batch = Batch {
@@ -68,7 +70,8 @@ fn calls(sample: &Sample, rows: impl Rows) {
     let recording = sample.recording();
     let names = Names::new(&recording);
     let timeline = timeline(sample);
-    let mut calls = CallRows::new(&names, &timeline, rows);
+    let calls = CallRows::new(&names, &timeline, rows);
+    let mut calls = calls.with_counters(&sample.counters);
     let facts = observe(sample, &mut calls);
     calls.finish(&facts).expect("to memory");
 }
@@ -86,6 +89,70 @@ fn json_of_calls() {
     let mut out = Vec::new();
     calls(&sample(), JsonRows::new(&mut out, &CALLS));
     check("calls.jsonl", out);
+}
+
+/// Counters have columns of their own, and calls without a count say why.
+#[test]
+fn counters() {
+    let mut sample = Sample::counted();
+    sample.batches[0].3.truncate(60);
+    let mut out = Vec::new();
+    let schema = calls_schema(&sample.counters);
+    calls(&sample, CsvRows::new(&mut out, &schema).expect("to memory"));
+    check("counters_calls.csv", out);
+    let mut out = Vec::new();
+    calls(&sample, JsonRows::new(&mut out, &schema));
+    check("counters_calls.jsonl", out);
+    let recording = sample.recording();
+    let mut out = Vec::new();
+    let schema = functions_schema(&sample.counters);
+    write_functions(
+        &mut CsvRows::new(&mut out, &schema).expect("to memory"),
+        &Names::new(&recording),
+        &sample.analyzed(Group::Function),
+        sample.meta.tsc_frequency,
+        &sample.counters,
+        &Facts::of(&recording),
+    )
+    .expect("to memory");
+    check("counters_functions.csv", out);
+}
+
+/// What a call counted is in the arguments of its slice.
+#[test]
+fn counters_in_perfetto() {
+    let sample = Sample::counted();
+    let recording = sample.recording();
+    let (names, timeline) = (Names::new(&recording), timeline(&sample));
+    let mut out = Vec::new();
+    let mut trace = Perfetto::new(&mut out, recording, &names, &timeline).expect("to memory");
+    let facts = observe(&sample, &mut trace);
+    trace.finish(&facts).expect("to memory");
+    let times = |text: &str| {
+        out.windows(text.len())
+            .filter(|w| *w == text.as_bytes())
+            .count()
+    };
+    // Of 302 calls one began too early for its counters, and three were interrupted.
+    assert_eq!(times("instructions_total_corrected"), 298);
+    assert_eq!(times("instructions_own_corrected"), 298);
+    assert_eq!(times("instructions_left_out"), 4);
+    assert_eq!(times("context-switches_own_raw"), 100);
+    assert_eq!((times("rescheduled"), times("not_opened")), (6, 3));
+}
+
+/// As of calls in other formats; names that would be one get their numbers.
+#[test]
+fn columns_of_counters_with_like_names() {
+    let mut sample = Sample::counted();
+    sample.counters[0].name = "l1-misses".into();
+    sample.counters[1].name = "l1/misses".into();
+    let schema = calls_schema(&sample.counters);
+    let names: Vec<_> = schema.all().map(|c| c.name).collect();
+    assert!(names.contains(&"l1_misses_0_total_raw"), "{names:?}");
+    assert!(names.contains(&"l1_misses_1_left_out"), "{names:?}");
+    assert!(names.contains(&"context_switches_own_raw"), "{names:?}");
+    assert_eq!(names.last(), Some(&"note"));
 }
 
 #[test]
@@ -120,6 +187,7 @@ fn functions() {
         &Names::new(&recording),
         &outcome,
         frequency,
+        &sample.counters,
         &facts,
     )
     .expect("to memory");

@@ -113,6 +113,68 @@ fn one_line_a_row() {
     check("one_line_not_corrected.txt", of(&sample, Group::Module));
 }
 
+/// What calls counted: a line a row, in detail, for programs, by module and by thread.
+#[test]
+fn counters() {
+    let sample = Sample::counted();
+    let one_line = |group| View {
+        in_detail: false,
+        ..view(Layout::Rows(group))
+    };
+    let functions = view(Layout::Rows(Group::Function));
+    check(
+        "counters.txt",
+        text(&sample, Group::Function, one_line(Group::Function)),
+    );
+    check(
+        "counters_detail.txt",
+        text(&sample, Group::Function, functions),
+    );
+    check("counters.jsonl", json(&sample, Group::Function, functions));
+    check(
+        "counters_module.txt",
+        text(&sample, Group::Module, one_line(Group::Module)),
+    );
+    check(
+        "counters_thread.txt",
+        text(&sample, Group::Thread, one_line(Group::Thread)),
+    );
+}
+
+/// Readings among events: the count, and nothing else that their records hold.
+#[test]
+fn readings() {
+    let sample = Sample::counted();
+    let recording = sample.recording();
+    let names = Names::new(&recording);
+    for json in [false, true] {
+        let writer = EventWriter {
+            names: &names,
+            scale: Scale::new(TimeUnit::Ns, sample.meta.tsc_frequency),
+            start: sample.meta.start.tsc,
+            json,
+        };
+        let mut out = Vec::new();
+        let (thread, index, _, records) = &sample.batches[1];
+        for (index, record) in (*index..).zip(records) {
+            let event = Event {
+                thread: *thread,
+                index,
+                record: *record,
+            };
+            writer.event(&mut out, event).expect("to memory");
+        }
+        check(
+            if json {
+                "readings.jsonl"
+            } else {
+                "readings.txt"
+            },
+            out,
+        );
+    }
+}
+
 #[test]
 fn by_module_in_ticks() {
     let view = View {

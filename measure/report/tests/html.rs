@@ -184,6 +184,24 @@ fn a_page_is_complete_in_itself() {
     }
 }
 
+/// Names of counters are text, too.
+#[test]
+fn counters_have_columns() {
+    let mut sample = Sample::counted();
+    sample.counters[2].name = HOSTILE.into();
+    let page = page(&sample, &[], &[]);
+    for part in [
+        "<th class=n>instructions<th class=n>cycles<th class=n>&lt;/script&gt;",
+        "<td class=n>3,090 ~<td class=n>2,190 ~<td class=n>0.0 ~<td class=n>1.41",
+        "EMULATED",
+        "3 lost the processor",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let (markup, _) = page.split_once("<script").expect("it has a script");
+    assert!(!markup.contains("alert(1)</"));
+}
+
 /// Of packets only, or of nothing: no process was measured.
 fn empty() -> Sample {
     let mut sample = Sample::new();

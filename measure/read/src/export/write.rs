@@ -5,15 +5,14 @@ use super::slices;
 use super::source::Source;
 use super::{ExportOptions, Format, What};
 use crate::error::{Result, in_one_line, require};
+use crate::packet_id::values;
 use crate::selection::Selection;
 use hopscope_analyze::{Group, Runs};
 use hopscope_report::Names;
-use hopscope_report::export::{
-    CALLS, FUNCTIONS, PACKETS, Perfetto, RUNS, Rows, SLICES, SLICES_OF_EVENTS, VALUES,
-};
 use hopscope_report::export::{CallRows, CsvRows, JsonRows, PacketRows, ParquetRows, RunRows};
 use hopscope_report::export::{Facts, FoldedValue, ValueRows};
-use hopscope_report::export::{write_folded, write_functions};
+use hopscope_report::export::{PACKETS, Perfetto, RUNS, Rows, SLICES, SLICES_OF_EVENTS, VALUES};
+use hopscope_report::export::{calls_schema, functions_schema, write_folded, write_functions};
 use std::io::Write;
 
 /// Gives, in words, what of the recording is missing or doubtful.
@@ -31,9 +30,17 @@ pub fn write<W: Write + Send>(
         false if source.is_of_slices_only() => What::Slices,
         false => What::Calls,
     });
+    let counters = &selection.tables().counters;
+    let (calls, functions);
     let schema = match what {
-        What::Calls => &CALLS,
-        What::Functions => &FUNCTIONS,
+        What::Calls => {
+            calls = calls_schema(counters);
+            &calls
+        }
+        What::Functions => {
+            functions = functions_schema(counters);
+            &functions
+        }
         What::Packets => &PACKETS,
         What::Runs => &RUNS,
         What::Values => &VALUES,
@@ -42,7 +49,7 @@ pub fn write<W: Write + Send>(
     };
     refuse_nothing(options, source, what)?;
     require!(
-        what != What::Values || !source.selection.tables().captures.is_empty(),
+        what != What::Values || values(&source.selection.tables().captures).next().is_some(),
         "the recording holds no captured values (record with -f 'FUNCTION(ARGUMENT)')"
     );
     let facts = match options.format {
@@ -108,7 +115,8 @@ fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts>
     let mut facts = Facts::of(&recording);
     match what {
         What::Calls => {
-            let mut calls = CallRows::new(&names, &timeline, rows);
+            let calls = CallRows::new(&names, &timeline, rows);
+            let mut calls = calls.with_counters(recording.counters);
             source.observe(&mut calls, |calls| Ok(calls.check()?), &mut facts)?;
             calls.finish(&facts)?;
         }
@@ -116,7 +124,8 @@ fn table(source: &Source<'_>, what: What, rows: &mut impl Rows) -> Result<Facts>
             let outcome = source.selection.analysis(Group::Function, None)?;
             facts.calls(&outcome.balance, &outcome.oddities);
             let frequency = recording.meta.tsc_frequency;
-            write_functions(rows, &names, &outcome, frequency, &facts)?;
+            let counters = recording.counters;
+            write_functions(rows, &names, &outcome, frequency, counters, &facts)?;
         }
         What::Packets => {
             facts.packets(&source.packets()?);

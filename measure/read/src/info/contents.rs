@@ -1,8 +1,8 @@
 //! What a trace says of itself.
 use super::slices::Slices;
 use hopscope_event::{
-    BudgetEntry, FlightEntry, FunctionEntry, ProcessEntry, ProcessIx, RecordingMeta, StreamEntry,
-    Summary, ThinEntry, ThreadIx, TriggerEntry,
+    BudgetEntry, CounterEntry, FlightEntry, FunctionEntry, ProcessEntry, ProcessIx, RecordingMeta,
+    StreamEntry, Summary, ThinEntry, ThreadIx, TriggerEntry,
 };
 use hopscope_trace::TraceReader;
 use serde::Serialize;
@@ -72,6 +72,8 @@ pub struct Info<'a> {
     pub bytes_per_record: Option<f64>,
     pub streams: &'a [StreamEntry],
     pub stamps: Stamped,
+    /// What probes counted.
+    pub counters: &'a [CounterEntry],
     /// The kernel's path of packets, where it was recorded.
     pub slices: Option<Slices<'a>>,
     /// Only each Nth run was kept.
@@ -138,6 +140,7 @@ impl<'a> Info<'a> {
                 .then(|| t.record_bytes as f64 / held.records as f64),
             streams: &t.streams,
             stamps: stamped(reader),
+            counters: &t.counters,
             slices: Slices::of(reader),
             thin: t.thin.as_ref(),
             budget: t.budget.as_ref(),

@@ -29,6 +29,7 @@ impl Info<'_> {
             };
         }
         records(out, info)?;
+        hopscope_report::write_counters(out, info.counters)?;
         let budget = info.budget.map(|entry| (entry, info.function_entries));
         hopscope_report::write_choices(
             out,

@@ -5,13 +5,13 @@ use hopscope_analyze::{AnalysisResult, CountSum, CounterStats, LeftOutCalls, Sta
 use hopscope_event::CounterEntry;
 use serde_json::{Map, Value, json};
 
-/// Of the recording: `mode` is what was counted in.
+/// Of the recording: `mode` is the mode of the processor that was counted in.
 pub(crate) fn entries(counters: &[CounterEntry]) -> Vec<Value> {
     let entry = |c: &CounterEntry| {
         json!({
             "name": c.name,
             "number": c.number,
-            "mode": "user",
+            "mode": if c.event.is_software() { Value::Null } else { json!("user") },
             "perf_type": c.event.kind,
             "perf_config": c.event.config,
             "bits": c.bits,

@@ -1,5 +1,7 @@
 //! For people: columns of means, and what they do not contain.
-use super::{has_ipc, ipc, is_approximate, left_out_of, own_per_call, per_call, shown};
+use super::{
+    callees_not_corrected, has_ipc, ipc, is_approximate, left_out_of, own_per_call, per_call, shown,
+};
 use crate::printable_text::printable;
 use crate::units::grouped;
 use hopscope_analyze::{AnalysisResult, LeftOut, LeftOutCalls, Stats};
@@ -7,16 +9,30 @@ use hopscope_event::CounterEntry;
 use std::io::{self, Write};
 
 /// Below a table with a count that is marked.
-const APPROXIMATE: &str = "~ approximate: also what probes of functions without this counter count, or calls of unknown cost";
+pub(crate) const APPROXIMATE: &str = "~ approximate: contains calls of functions without this counter, or calls whose cost is not known";
 
-/// Lines of the header.
-pub(crate) fn write(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
+/// Behind a number that is explained below.
+pub(crate) const MARK: &str = " ~";
+/// What the columns hold.
+pub(crate) const PER_CALL: &str =
+    "mean of a call, without what measured calls made by it counted that have the counter";
+
+/// Lines of a header.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
     for (nth, counter) in counters.iter().enumerate() {
         let title = if nth == 0 { "counters" } else { "" };
         writeln!(
             out,
-            "{title:<10} {} of user mode: {}",
+            "{title:<10} {}{}: {}",
             printable(&counter.name),
+            if counter.event.is_software() {
+                ", counted by the kernel"
+            } else {
+                " in user mode"
+            },
             about(counter)
         )?;
     }
@@ -45,13 +61,18 @@ fn about(counter: &CounterEntry) -> String {
     }
 }
 
-/// Whether the table has something to explain below it.
+/// What the table has to explain below it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Marks {
     pub(crate) approximate: bool,
 }
 
 impl Marks {
+    fn marked(&mut self, text: String, approximate: bool) -> String {
+        self.approximate |= approximate;
+        text + if approximate { MARK } else { "" }
+    }
+
     pub(crate) fn write(self, out: &mut impl Write) -> io::Result<()> {
         match self.approximate {
             true => writeln!(out, "{APPROXIMATE}"),
@@ -60,9 +81,18 @@ impl Marks {
     }
 }
 
+/// Below a table with columns of these.
+pub(crate) fn legend(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
+    let names: Vec<_> = counters.iter().map(|c| printable(&c.name)).collect();
+    match names[..] {
+        [] => Ok(()),
+        _ => writeln!(out, "{}: {PER_CALL}", names.join(", ")),
+    }
+}
+
 /// A column for each counter, of own counts a call, and instructions per cycle.
 pub(crate) fn titles(counters: &[CounterEntry]) -> Vec<String> {
-    let title = |c: &CounterEntry| format!("{}/call", printable(&c.name));
+    let title = |c: &CounterEntry| printable(&c.name);
     let ipc = has_ipc(counters).then(|| "IPC".to_owned());
     counters.iter().map(title).chain(ipc).collect()
 }
@@ -77,9 +107,7 @@ pub(crate) fn cells(counters: &[CounterEntry], stats: &Stats, marks: &mut Marks)
             let Some(mean) = own_per_call(counter, stats) else {
                 return "-".to_owned();
             };
-            let approximate = is_approximate(counter, counted);
-            marks.approximate |= approximate;
-            number(mean) + if approximate { " ~" } else { "" }
+            marks.marked(number(mean), is_approximate(counter, counted))
         })
         .collect();
     if has_ipc(counters) {
@@ -89,7 +117,11 @@ pub(crate) fn cells(counters: &[CounterEntry], stats: &Stats, marks: &mut Marks)
 }
 
 /// What is counted, sum and mean: lines of the detailed table.
-pub(crate) fn lines(counters: &[CounterEntry], stats: &Stats) -> Vec<[String; 3]> {
+pub(crate) fn lines(
+    counters: &[CounterEntry],
+    stats: &Stats,
+    marks: &mut Marks,
+) -> Vec<[String; 3]> {
     let mut lines = Vec::new();
     for counter in counters {
         let Some(counted) = stats.counter(counter.number) else {
@@ -103,9 +135,13 @@ pub(crate) fn lines(counters: &[CounterEntry], stats: &Stats) -> Vec<[String; 3]
         for (what, sum) in [("total", &counted.total), ("self", &counted.own)] {
             let shown = shown(sum, counter.cost.as_ref());
             let mean = per_call(shown, sum.calls);
+            let approximate = match what {
+                "self" => is_approximate(counter, counted),
+                _ => callees_not_corrected(sum, counter.cost.as_ref()),
+            };
             lines.push([
                 format!("{} {what}{corrected}", printable(&counter.name)),
-                grouped(shown),
+                marks.marked(grouped(shown), approximate),
                 mean.map_or("-".to_owned(), |mean| format!("{} a call", number(mean))),
             ]);
         }

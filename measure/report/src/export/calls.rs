@@ -1,12 +1,14 @@
 //! A row for each call, for each end without a begin and for each gap.
+use super::counters;
 use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::recording::Names;
 use crate::timeline::Timeline;
+use hopscope_analyze::CallCounts;
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::pair::Gap;
 use hopscope_analyze::trail::{Begun, End, Observer};
-use hopscope_event::{FunctionId, ThreadIx, Tsc};
+use hopscope_event::{CounterEntry, FunctionId, ThreadIx, Tsc};
 use std::io;
 
 /// Rows come by end, thread by thread as recorded; `call` numbers them by begin.
@@ -44,6 +46,7 @@ pub static CALLS: Schema = Schema {
         "missing_records" U64 "of a gap: in a damaged part of the file",
         "note" Text "what else must be known",
     },
+    more: Vec::new(),
 };
 
 const COLUMNS: usize = 30;
@@ -72,6 +75,9 @@ pub struct CallRows<'a, R> {
     names: &'a Names<'a>,
     timeline: &'a Timeline,
     rows: R,
+    counters: &'a [CounterEntry],
+    /// Of the call that ends next.
+    counts: Option<CallCounts>,
     failed: Option<io::Error>,
 }
 
@@ -81,8 +87,17 @@ impl<'a, R: Rows> CallRows<'a, R> {
             names,
             timeline,
             rows,
+            counters: &[],
+            counts: None,
             failed: None,
         }
+    }
+
+    /// Rows are those of [`super::calls_schema`].
+    #[must_use]
+    pub fn with_counters(mut self, counters: &'a [CounterEntry]) -> CallRows<'a, R> {
+        self.counters = counters;
+        self
     }
 
     /// # Errors
@@ -103,9 +118,22 @@ impl<'a, R: Rows> CallRows<'a, R> {
     }
 
     fn write(&mut self, values: &[Value<'_>; COLUMNS]) {
-        if self.failed.is_none() {
-            self.failed = self.rows.row(values).err();
+        let counts = self.counts.take().unwrap_or_default();
+        if self.failed.is_some() {
+            return;
         }
+        if self.counters.is_empty() {
+            self.failed = self.rows.row(values).err();
+            return;
+        }
+        let (before, note) = values.split_at(COLUMNS - 1);
+        let mut values = before.to_vec();
+        for counter in self.counters {
+            let count = counts.get(usize::from(counter.number));
+            counters::of_call(&mut values, counter, count.and_then(Option::as_ref));
+        }
+        values.extend(note);
+        self.failed = self.rows.row(&values).err();
     }
 
     /// What every row has, from `pid` on to `function_id`, and the instant.
@@ -135,6 +163,10 @@ impl<'a, R: Rows> CallRows<'a, R> {
 }
 
 impl<R: Rows> Observer for CallRows<'_, R> {
+    fn counts(&mut self, _: &Begun, counts: &CallCounts) {
+        self.counts = Some(*counts);
+    }
+
     fn ended(&mut self, call: &Begun, end: &End) {
         let mut values = [Value::None; COLUMNS];
         values[0] = "call".into();

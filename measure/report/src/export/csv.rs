@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 pub struct CsvRows<W: Write> {
     out: W,
-    schema: &'static Schema,
+    schema: Schema,
 }
 
 impl<W: Write> CsvRows<W> {
@@ -12,9 +12,10 @@ impl<W: Write> CsvRows<W> {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn new(mut out: W, schema: &'static Schema) -> io::Result<CsvRows<W>> {
-        let names: Vec<_> = schema.columns.iter().map(|c| c.name).collect();
+    pub fn new(mut out: W, schema: &Schema) -> io::Result<CsvRows<W>> {
+        let names: Vec<_> = schema.all().map(|c| c.name).collect();
         writeln!(out, "{}", names.join(","))?;
+        let schema = schema.clone();
         Ok(CsvRows { out, schema })
     }
 }
@@ -40,7 +41,7 @@ fn text(out: &mut impl Write, text: &str) -> io::Result<()> {
 
 impl<W: Write> Rows for CsvRows<W> {
     fn row(&mut self, values: &[Value<'_>]) -> io::Result<()> {
-        debug_assert_eq!(values.len(), self.schema.columns.len());
+        debug_assert_eq!(values.len(), self.schema.width());
         for (i, value) in values.iter().enumerate() {
             if i > 0 {
                 self.out.write_all(b",")?;
@@ -60,7 +61,7 @@ impl<W: Write> Rows for CsvRows<W> {
     fn finish(&mut self, facts: &Facts) -> io::Result<()> {
         for fact in facts.matters() {
             let note = format!("{}: {}", fact.name, fact.text());
-            let mut values = vec![Value::None; self.schema.columns.len()];
+            let mut values = vec![Value::None; self.schema.width()];
             values[0] = Value::Text("note");
             if let Some(last) = values.last_mut() {
                 *last = Value::Text(&note);

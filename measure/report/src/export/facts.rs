@@ -31,6 +31,12 @@ impl Facts {
         facts.put("start_tsc", meta.start.tsc.0);
         facts.put("tsc_frequency_hz", meta.tsc_frequency.0);
         facts.put("probe_cost_tsc", json!(meta.probe_cost));
+        if !recording.counters.is_empty() {
+            facts.put("counters", crate::counters::entries(recording.counters));
+        }
+        for counter in recording.counters.iter().filter(|c| c.emulated) {
+            facts.matter("counter_emulated_by_the_program", counter.name.as_str());
+        }
         if !recording.filter.is_empty() {
             facts.put("shown", recording.filter);
         }

@@ -1,11 +1,12 @@
 //! A row for each function: counts and percentiles.
+use super::counters;
 use super::table::columns;
 use super::{Facts, Rows, Schema, Value};
 use crate::order::{Sort, sorted};
 use crate::recording::Names;
 use crate::timeline::tenths_ns;
 use hopscope_analyze::{AnalysisResult, Correction, Distribution, Quantile, Stats};
-use hopscope_event::TscFrequency;
+use hopscope_event::{CounterEntry, TscFrequency};
 use std::io;
 
 /// Corrected times have the median probe cost taken out; they are absent where it is not known.
@@ -46,6 +47,7 @@ pub static FUNCTIONS: Schema = Schema {
         "file" Text "its source file",
         "note" Text "what else must be known",
     },
+    more: Vec::new(),
 };
 
 fn quantiles(d: &Distribution, frequency: TscFrequency) -> [Value<'static>; 5] {
@@ -73,6 +75,7 @@ pub fn write_functions(
     names: &Names<'_>,
     outcome: &AnalysisResult,
     frequency: TscFrequency,
+    counters: &[CounterEntry],
     facts: &Facts,
 ) -> io::Result<()> {
     let correction = outcome.correction.as_ref();
@@ -123,6 +126,9 @@ pub fn write_functions(
         values.push(own_times.negative().into());
         values.push(entry.and_then(|e| e.line).map(i64::from).into());
         values.push(entry.and_then(|e| e.file.as_deref()).into());
+        for counter in counters {
+            counters::of_function(&mut values, counter, s.counter(counter.number));
+        }
         values.push(Value::None);
         rows.row(&values)?;
     }

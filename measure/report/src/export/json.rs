@@ -7,16 +7,17 @@ use std::io::{self, Write};
 
 pub struct JsonRows<W: Write> {
     out: W,
-    schema: &'static Schema,
+    schema: Schema,
 }
 
 impl<W: Write> JsonRows<W> {
-    pub fn new(out: W, schema: &'static Schema) -> JsonRows<W> {
+    pub fn new(out: W, schema: &Schema) -> JsonRows<W> {
+        let schema = schema.clone();
         JsonRows { out, schema }
     }
 }
 
-struct Row<'a>(&'static Schema, &'a [Value<'a>]);
+struct Row<'a>(&'a Schema, &'a [Value<'a>]);
 
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -36,7 +37,7 @@ impl Serialize for Row<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", &self.1[0])?;
         map.serialize_entry("schema", &1)?;
-        for (column, value) in self.0.columns.iter().zip(self.1).skip(1) {
+        for (column, value) in self.0.all().zip(self.1).skip(1) {
             if *value != Value::None {
                 map.serialize_entry(column.name, value)?;
             }
@@ -56,8 +57,8 @@ struct Summary<'a> {
 
 impl<W: Write> Rows for JsonRows<W> {
     fn row(&mut self, values: &[Value<'_>]) -> io::Result<()> {
-        debug_assert_eq!(values.len(), self.schema.columns.len());
-        line(&mut self.out, &Row(self.schema, values))
+        debug_assert_eq!(values.len(), self.schema.width());
+        line(&mut self.out, &Row(&self.schema, values))
     }
 
     fn finish(&mut self, facts: &Facts) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //! writes to an `impl Write`; memory does not grow with the recording. What the recording lacks
 //! (losses, gaps, calls without an end) is in every format: as rows, events or metadata.
 mod calls;
+mod counters;
 mod csv;
 mod facts;
 mod folded;
@@ -18,6 +19,7 @@ mod table;
 mod values;
 
 pub use calls::{CALLS, CallRows};
+pub use counters::{calls_schema, functions_schema};
 pub use csv::CsvRows;
 pub use facts::{Fact, Facts};
 pub use folded::{FoldedValue, write_folded};
@@ -30,5 +32,5 @@ pub use perfetto::Perfetto;
 pub use runs::{RUNS, RunRows, slowest};
 pub use slices::{SLICES, SLICES_OF_EVENTS, SliceRows};
 pub use stamps::{PACKETS, PacketRows};
-pub use table::{Column, ColumnType, Rows, Schema, Value};
+pub use table::{Column, ColumnType, OwnedColumn, Rows, Schema, Value};
 pub use values::{VALUES, ValueRows};

@@ -39,7 +39,7 @@ struct Buffer {
 pub struct ParquetRows<W: Write + Send> {
     /// `None` once it is finished.
     file: Option<SerializedFileWriter<W>>,
-    schema: &'static Schema,
+    schema: Schema,
     buffers: Vec<Buffer>,
     rows: usize,
     texts: HashMap<String, ByteArray>,
@@ -92,7 +92,7 @@ fn properties(schema: &Schema) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_created_by(format!("hopscope {}", env!("CARGO_PKG_VERSION")))
         .set_max_row_group_row_count(Some(GROUP_ROWS));
-    for column in schema.columns {
+    for column in schema.all() {
         let path = ColumnPath::from(column.name);
         builder = match column.kind {
             ColumnType::I64 | ColumnType::U64 | ColumnType::Instant => builder
@@ -107,8 +107,8 @@ fn properties(schema: &Schema) -> WriterProperties {
 impl<W: Write + Send> ParquetRows<W> {
     /// # Errors
     /// Those of `out`.
-    pub fn new(out: W, schema: &'static Schema) -> io::Result<ParquetRows<W>> {
-        let fields = schema.columns.iter().map(|c| column_type(c.name, c.kind));
+    pub fn new(out: W, schema: &Schema) -> io::Result<ParquetRows<W>> {
+        let fields = schema.all().map(|c| column_type(c.name, c.kind));
         let fields = fields.collect::<Result<_, _>>().map_err(failed)?;
         let root = Type::group_type_builder(schema.name).with_fields(fields);
         let root = Arc::new(root.build().map_err(failed)?);
@@ -126,8 +126,8 @@ impl<W: Write + Send> ParquetRows<W> {
         };
         Ok(ParquetRows {
             file: Some(file.map_err(failed)?),
-            schema,
-            buffers: schema.columns.iter().map(|c| buffer(c.kind)).collect(),
+            schema: schema.clone(),
+            buffers: schema.all().map(|c| buffer(c.kind)).collect(),
             rows: 0,
             texts: HashMap::new(),
         })
@@ -231,7 +231,7 @@ impl<W: Write + Send> Rows for ParquetRows<W> {
         put("hopscope".into(), serde_json::to_string(facts)?);
         put("hopscope.table".into(), self.schema.name.into());
         put("hopscope.schema".into(), "1".into());
-        for column in self.schema.columns {
+        for column in self.schema.all() {
             put(
                 format!("hopscope.column.{}", column.name),
                 column.what.into(),

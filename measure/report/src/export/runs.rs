@@ -30,6 +30,7 @@ pub static RUNS: Schema = Schema {
         "length_tsc" I64 "length_ns in ticks",
         "note" Text "what else must be known",
     },
+    more: Vec::new(),
 };
 
 const COLUMNS: usize = 18;

@@ -11,7 +11,7 @@ const fn columns_of(
     raw: &'static str,
     correction: &'static str,
     corrected: &'static str,
-) -> [Column; COLUMNS] {
+) -> [Column<'static>; COLUMNS] {
     *columns! {
         "row" Text "slice; bypass (of a queueing discipline); whole; note",
         "packet" U64 "number of the packet",
@@ -42,19 +42,21 @@ const fn columns_of(
     }
 }
 
-const OF_TIME: [Column; COLUMNS] = columns_of("raw_ns", "correction_ns", "corrected_ns");
-const OF_EVENTS: [Column; COLUMNS] =
+const OF_TIME: [Column<'static>; COLUMNS] = columns_of("raw_ns", "correction_ns", "corrected_ns");
+const OF_EVENTS: [Column<'static>; COLUMNS] =
     columns_of("raw_events", "correction_events", "corrected_events");
 
 pub static SLICES: Schema = Schema {
     name: "slices",
     columns: &OF_TIME,
+    more: Vec::new(),
 };
 
 /// Of `slice --event`: the fact `event` says what was counted.
 pub static SLICES_OF_EVENTS: Schema = Schema {
     name: "slices",
     columns: &OF_EVENTS,
+    more: Vec::new(),
 };
 
 const COLUMNS: usize = 26;

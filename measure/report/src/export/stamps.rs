@@ -35,6 +35,7 @@ pub static PACKETS: Schema = Schema {
         "unwritten_rows" U64 "of a gap: rows that the generator had to drop",
         "note" Text "what else must be known",
     },
+    more: Vec::new(),
 };
 
 const COLUMNS: usize = 24;

@@ -16,10 +16,18 @@ pub enum ColumnType {
 
 /// Units are at the end of the name: `_ns`, `_tsc` (ticks of the time-stamp counter), `_bytes`.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
-    pub name: &'static str,
+pub struct Column<'a> {
+    pub name: &'a str,
     pub kind: ColumnType,
     /// For the metadata of formats that have some.
+    pub what: &'static str,
+}
+
+/// A column that only some recordings have.
+#[derive(Debug, Clone)]
+pub struct OwnedColumn {
+    pub name: String,
+    pub kind: ColumnType,
     pub what: &'static str,
 }
 
@@ -36,10 +44,33 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// The first column says what kind of thing the row is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Schema {
     pub name: &'static str,
-    pub columns: &'static [Column],
+    /// Of every recording.
+    pub columns: &'static [Column<'static>],
+    /// In front of the last of them, which is for notes.
+    pub more: Vec<OwnedColumn>,
+}
+
+impl Schema {
+    /// In the order of a row's values.
+    pub fn all(&self) -> impl Iterator<Item = Column<'_>> {
+        let (last, first) = match self.columns.split_last() {
+            Some((last, first)) => (Some(*last), first),
+            None => (None, self.columns),
+        };
+        let more = self.more.iter().map(|column| Column {
+            name: &column.name,
+            kind: column.kind,
+            what: column.what,
+        });
+        first.iter().copied().chain(more).chain(last)
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.columns.len() + self.more.len()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

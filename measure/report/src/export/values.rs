@@ -29,6 +29,7 @@ pub static VALUES: Schema = Schema {
         "entry_tsc" U64 "the same in ticks of the time-stamp counter",
         "note" Text "what else must be known",
     },
+    more: Vec::new(),
 };
 
 const COLUMNS: usize = 17;

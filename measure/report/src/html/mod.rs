@@ -25,12 +25,13 @@ pub use overview::Overview;
 pub use slices::{SlicePage, write_slice_html};
 pub use windows::{Budget, Windows};
 
+use crate::counters;
 use crate::losses;
 use crate::recording::{Names, Recording};
 use crate::tail::LateReport;
 use crate::units::{Scale, TimeUnit};
 use hopscope_analyze::{AnalysisResult, Root};
-use hopscope_event::Tsc;
+use hopscope_event::{CounterEntry, Tsc};
 use std::io::{self, Write};
 use text::Text;
 
@@ -157,13 +158,29 @@ fn functions(
         "<section><h2>Modules</h2><p>Times are {corrected}. Total: calls into the module from \
          outside; self: its own code.</p>"
     )?;
-    tables::rows(out, names, page.modules, scale, tables::Rows::Modules)?;
+    let counters = page.recording.counters;
+    tables::rows(
+        out,
+        names,
+        page.modules,
+        scale,
+        counters,
+        tables::Rows::Modules,
+    )?;
     writeln!(
         out,
         "</section><section><h2>Functions</h2><p>Times are {corrected}. Percentiles are of the \
          total time of each call.</p>"
     )?;
-    tables::rows(out, names, page.functions, scale, tables::Rows::Functions)?;
+    counted(out, counters)?;
+    tables::rows(
+        out,
+        names,
+        page.functions,
+        scale,
+        counters,
+        tables::Rows::Functions,
+    )?;
     tables::histograms(out, page.recording, names, page.functions)?;
     if page.recording.streams.packets.is_empty() {
         let chart = charts::rate(page.overview, page.recording.meta.tsc_frequency);
@@ -182,6 +199,22 @@ fn functions(
         out,
         "<section><h2>What the numbers do not contain</h2><pre>{}</pre></section>",
         TextLines(said.trim())
+    )
+}
+
+/// What the columns of counters are.
+fn counted(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
+    if counters.is_empty() {
+        return Ok(());
+    }
+    let mut about = Vec::new();
+    counters::write(&mut about, counters)?;
+    let about = String::from_utf8_lossy(&about);
+    writeln!(
+        out,
+        "<p>Counts: {}.<pre>{}</pre>",
+        counters::PER_CALL,
+        TextLines(about.trim())
     )
 }
 

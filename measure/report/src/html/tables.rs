@@ -1,10 +1,12 @@
 //! Functions, modules and streams with their percentiles, as tables that are there without a script.
 use super::charts::{count, histogram, share};
 use super::text::Text;
+use crate::counters::{self, Marks};
 use crate::order::{Sort, own, sorted, total};
 use crate::recording::{Names, Recording};
 use crate::units::Scale;
 use hopscope_analyze::{AnalysisResult, Distribution, Packets, Stats};
+use hopscope_event::CounterEntry;
 use std::io::{self, Write};
 
 /// Rows of a table; the others are counted.
@@ -91,8 +93,10 @@ pub(crate) fn rows(
     names: &Names<'_>,
     outcome: &AnalysisResult,
     scale: &Scale,
+    counters: &[CounterEntry],
     what: Rows,
 ) -> io::Result<()> {
+    let mut marks = Marks::default();
     let correction = outcome.correction.as_ref();
     let sorted = sorted(names, outcome, Sort::SelfTime);
     let whole: i128 = sorted.iter().map(|r| own(&r.stats, correction)).sum();
@@ -106,6 +110,9 @@ pub(crate) fn rows(
          <th>part of self<th class=n>total<th class=n>p50<th class=n>p90<th class=n>p99\
          <th class=n>p99.9<th class=n>max"
     )?;
+    for title in counters::titles(counters) {
+        write!(out, "<th class=n>{}", Text(&title))?;
+    }
     write!(out, "<tbody>")?;
     for row in sorted.iter().take(ROWS_MAX) {
         let s = &row.stats;
@@ -150,8 +157,14 @@ pub(crate) fn rows(
             scale.text(total(s, correction))
         )?;
         quantiles(out, inclusive(s, correction.is_some()), scale)?;
+        for cell in counters::cells(counters, s, &mut marks) {
+            write!(out, "<td class=n>{}", Text(&cell))?;
+        }
     }
     writeln!(out, "</table>")?;
+    if marks.approximate {
+        writeln!(out, "<p>{}", Text(counters::APPROXIMATE))?;
+    }
     if sorted.len() > ROWS_MAX {
         let rest = (sorted.len() - ROWS_MAX) as u64;
         writeln!(

@@ -1,6 +1,6 @@
 //! What is known of each row: sums and percentiles corrected and as measured, with the ranges of the sums.
 use super::{Shown, aligned};
-use crate::counters;
+use crate::counters::{self, Marks};
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
@@ -14,6 +14,7 @@ pub(super) fn write(
     scale: &Scale,
     rows: &[&Row],
     shown: Shown<'_>,
+    marks: &mut Marks,
 ) -> io::Result<()> {
     let off_cpu = shown.off_cpu;
     let correction = outcome.correction.as_ref();
@@ -67,7 +68,7 @@ pub(super) fn write(
             block[raw][OFF_CPU] = share(off(ticks), s.outer_ticks);
             block[raw][OFF_CPU + 1] = share(off(preempted), s.outer_ticks);
         }
-        for [what, sum, mean] in counters::lines(shown.counters, s) {
+        for [what, sum, mean] in counters::lines(shown.counters, s, marks) {
             let mut cells = Cells::default();
             (cells[1], cells[2], cells[RANGE]) = (what, sum, mean);
             block.push(cells);

@@ -1,11 +1,12 @@
 //! One line a row.
 use super::{Shown, aligned};
-use crate::counters::{self, Marks};
+use crate::counters::{self, MARK, Marks};
 use crate::order::{own, row_name, total};
 use crate::recording::Names;
 use crate::units::{Scale, grouped, share};
 use hopscope_analyze::{AnalysisResult, Corrected, Row};
 use std::io::{self, Write};
+use std::ops::Range;
 
 const COLUMNS: usize = 10;
 /// In front of the name are those of counters.
@@ -98,7 +99,12 @@ pub(super) fn write(
         lines[0][SUSPENDED].clear();
     }
     if is_any_uncertain {
-        room_for_marks(&mut lines);
+        room_for_marks(&mut lines, 1..3, "?");
+    }
+    for column in COLUMNS..COLUMNS + counters.len() {
+        if lines.iter().any(|line| line[column].ends_with(MARK)) {
+            room_for_marks(&mut lines, column..column + 1, MARK);
+        }
     }
     aligned::write(out, &lines, &[])?;
     Ok(is_any_uncertain)
@@ -111,10 +117,9 @@ fn is_uncertain(sum: Corrected) -> bool {
 }
 
 /// The units stay in line.
-fn room_for_marks(lines: &mut [Cells]) {
-    for cell in lines.iter_mut().flat_map(|line| &mut line[1..3]) {
-        if !cell.ends_with('?') {
-            cell.push_str("  ");
-        }
+fn room_for_marks(lines: &mut [Cells], columns: Range<usize>, mark: &str) {
+    let cells = lines.iter_mut().flat_map(|line| &mut line[columns.clone()]);
+    for cell in cells.filter(|cell| !cell.ends_with(mark)) {
+        cell.push_str("  ");
     }
 }

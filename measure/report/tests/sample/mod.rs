@@ -2,10 +2,14 @@
 use hopscope_analyze::{
     Analysis, AnalysisOptions, AnalysisResult, Batch, Group, Index, OffCpuTimes, Window,
 };
+use hopscope_event::counter::capture_number;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
     BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, OffCpu, OffCpuEntry,
     ThinEntry,
+};
+use hopscope_event::{
+    CaptureMethod, CapturePlace, Content, Count, CounterCost, CounterEvent, Value,
 };
 use hopscope_event::{FlightEntry, TriggerEntry, Tsc, TscFrequency};
 use hopscope_event::{
@@ -188,6 +192,91 @@ impl Sample {
                 (ThreadIx(1), 12, 7, records(&after)),
             ],
         }
+    }
+
+    /// Three functions count instructions and cycles, two of them switches, too; the second thread's counters are
+    /// opened late, and one was taken away now and then.
+    pub fn counted() -> Sample {
+        let mut sample = Sample::new();
+        let counter = |number, name: &str, kind, config, cost| CounterEntry {
+            number,
+            name: name.to_owned(),
+            event: CounterEvent { kind, config },
+            bits: 48,
+            cost,
+            emulated: number == 1,
+        };
+        let cost = |bias, pair| Some(CounterCost { bias, pair });
+        sample.counters = vec![
+            counter(0, "instructions", 0, 1, cost([30, 31, 32], Some(70))),
+            counter(1, "cycles", 0, 0, cost([9, 10, 14], None)),
+            counter(2, "context-switches", 1, 3, None),
+        ];
+        let of = |function: u32| match function {
+            0 => 0..3,
+            1 | 2 => 0..2,
+            _ => 0..0,
+        };
+        for function in 0..3 {
+            for (number, at) in of(function)
+                .flat_map(|n| [CapturePlace::Entry, CapturePlace::Return].map(|at| (n, at)))
+            {
+                sample.captures.push(CaptureEntry {
+                    function: FunctionId(function),
+                    capture: capture_number(at, number),
+                    name: format!("@{}", sample.counters[usize::from(number)].name),
+                    bits: 48,
+                    signed: false,
+                    at,
+                    method: CaptureMethod::Counter,
+                    elements_max: 1,
+                });
+            }
+        }
+        for (thread, _, _, records) in &mut sample.batches {
+            let mut counted = Vec::new();
+            for record in records.drain(..) {
+                let ticks = record.tsc - START;
+                let at = match record.kind() {
+                    Some(RecordKind::Entry) => CapturePlace::Entry,
+                    _ => CapturePlace::Return,
+                };
+                let opened = thread.0 == 0 || ticks > 2_000_300;
+                let read = |number: u8| {
+                    let count = [ticks * 3, ticks * 2, ticks / 200_000][usize::from(number)];
+                    let updates = (ticks / 202_000) as u32 * 2;
+                    match opened {
+                        true => Count { count, updates }.parts(),
+                        false => (Content::NotOpened, 0),
+                    }
+                };
+                let values = of(record.function().0).map(|number| {
+                    let (content, element) = read(number);
+                    let capture = capture_number(at, number);
+                    let value = Value {
+                        capture,
+                        element,
+                        content,
+                    };
+                    value.record(record.function())
+                });
+                match (at, record.kind()) {
+                    (_, Some(RecordKind::Escape)) => counted.push(record),
+                    (CapturePlace::Entry, _) => {
+                        counted.push(record);
+                        counted.extend(values);
+                    }
+                    _ => {
+                        counted.extend(values);
+                        counted.push(record);
+                    }
+                }
+            }
+            *records = counted;
+        }
+        let last = sample.batches[1].3.len() as u64;
+        sample.batches[2].1 = last + 7;
+        sample
     }
 
     pub fn recording(&self) -> Recording<'_> {

@@ -1,7 +1,8 @@
 //! Calls as nested slices. The reader of a trace ends the innermost open slice of a track, so
 //! slices must be ended in order even where the program left several calls at once.
 use super::super::calls::{fate_name, orphan_name};
-use super::{Event, KernelFlows, Name, Note, Perfetto, STACK, THREAD, Track, What};
+use super::{Event, KernelFlows, Name, Note, Perfetto, STACK, THREAD, Track, What, counts};
+use hopscope_analyze::CallCounts;
 use hopscope_analyze::balance::{Fate, Orphan};
 use hopscope_analyze::pair::Gap;
 use hopscope_analyze::trail::{Begun, End, Observer};
@@ -115,7 +116,12 @@ impl<W: Write> Observer for Perfetto<'_, W> {
         self.stacks.entry(of).or_default().open.push(call.call);
     }
 
+    fn counts(&mut self, _: &Begun, counts: &CallCounts) {
+        self.counted = Some(*counts);
+    }
+
     fn ended(&mut self, call: &Begun, end: &End) {
+        let counted = self.counted.take();
         let of = (call.thread, call.stack);
         let open = &self.stacks.entry(of).or_default().open;
         let place = open.iter().rposition(|c| *c == call.call);
@@ -138,7 +144,12 @@ impl<W: Write> Observer for Perfetto<'_, W> {
                 if times.tail {
                     notes.push(("left_by", Note::Text("a jump to another function")));
                 }
+                let names = std::mem::take(&mut self.counters);
+                if let Some(counted) = counted {
+                    counts::notes(&mut notes, &names, self.recording.counters, &counted);
+                }
                 self.slice(of, at_ns, What::End, &notes);
+                self.counters = names;
                 self.stacks.entry(of).or_default().open.pop();
             }
             // It was taken for left, drawn so, and then went on.

@@ -4,6 +4,7 @@
 //! Times are CLOCK_MONOTONIC. A call that is open at the end stays open; one whose end is not known
 //! ends where that is noticed and says so (`end_unknown`).
 mod calls;
+mod counts;
 mod lanes;
 mod packets;
 mod proto;
@@ -15,6 +16,7 @@ use super::Facts;
 use crate::recording::{Names, Recording};
 use crate::timeline::Timeline;
 use calls::Stack;
+use hopscope_analyze::CallCounts;
 use hopscope_event::{FunctionId, StreamIx, ThreadIx, Tsc};
 use lanes::Lanes;
 use std::collections::{HashMap, HashSet};
@@ -59,6 +61,9 @@ pub struct Perfetto<'a, W: Write> {
     /// Packets that a call made, or handled, by the call's thread and entry.
     kernel_flows: HashMap<(ThreadIx, Tsc), KernelFlows>,
     counts: Misdrawn,
+    /// Of the call that ends next, and names of the arguments that say it.
+    counted: Option<CallCounts>,
+    counters: Vec<counts::Names>,
     failed: Option<io::Error>,
 }
 
@@ -101,6 +106,8 @@ impl<'a, W: Write> Perfetto<'a, W> {
             kernel: Lanes::default(),
             kernel_flows: HashMap::new(),
             counts: Misdrawn::default(),
+            counted: None,
+            counters: counts::names(recording.counters),
             failed: None,
         })
     }
