@@ -3,9 +3,11 @@ use crate::error::{Context, Result};
 use crate::options::ReportOptions;
 use crate::selection::Selection;
 use crate::stamps;
-use hopscope_analyze::Group;
+use hopscope_analyze::{Group, Window};
+use hopscope_event::ThreadIx;
 use hopscope_report::{Event, EventWriter, Layout, Names, PacketWriter, PathLimits, Recording};
 use hopscope_report::{Scale, Sort, View};
+use std::collections::HashMap;
 use std::io::Write;
 
 /// What one row is about, and which paths of a tree are shown.
@@ -72,6 +74,8 @@ pub fn write_events(
         return Ok(());
     }
     writer.titles(out)?;
+    // A captured value has no time of its own: it is shown with the record before it, which may be of an earlier batch.
+    let mut shown: HashMap<ThreadIx, bool> = HashMap::new();
     for batch in reader.batches() {
         let batch = batch.with_context(|| selection.reading())?;
         if !selection
@@ -85,14 +89,14 @@ pub fn write_events(
         if batch.lost_before + batch.torn_before > 0 {
             writer.gap(out, thread, batch.lost_before, batch.torn_before)?;
         }
-        // A captured value has no time of its own: it is shown with the record before it.
-        let mut shown = false;
+        let all = selection.window == Window::default();
+        let shown = shown.entry(thread).or_insert(all);
         for (index, record) in (batch.first_index..).zip(&batch.records) {
             let record = *record;
             if record.value().is_none() {
-                shown = selection.window.contains(record.tsc);
+                *shown = selection.window.contains(record.tsc);
             }
-            if shown {
+            if *shown {
                 writer.event(
                     out,
                     Event {

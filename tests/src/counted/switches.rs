@@ -1,9 +1,10 @@
 //! `@context-switches`, which any machine has: in each call as many as the kernel accounts to the thread.
-use super::program::{Program, rows};
+use super::program::{Program, WATCHDOG, events, rows};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
 use serde_json::Value;
 use std::path::Path;
+use std::time::Instant;
 
 pub(super) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Root, Requirement::Gcc, Requirement::Fsgsbase];
@@ -12,6 +13,7 @@ pub(super) fn register(suite: &mut Suite) {
         needs,
         of_each_call,
     );
+    suite.case("counted::events_of_threads", needs, threads);
     suite.case("counted::with_the_recorder_s_rights", needs, without_rights);
 }
 
@@ -25,7 +27,7 @@ fn readings(file: &Path) -> Result<Vec<[u64; 2]>> {
         if event["name"] != "@context-switches" {
             continue;
         }
-        let count = event["count"].as_u64().with_context(|| event.to_string())?;
+        let count = event["value"].as_u64().with_context(|| event.to_string())?;
         match entries.pop() {
             Some(entry) => calls.push([entry, count]),
             None => entries.push(count),
@@ -65,6 +67,37 @@ fn sleeps(program: &mut Program, file: &Path) -> Result<()> {
 
 fn of_each_call() -> Result<()> {
     sleeps(&mut Program::start()?, &scratch().join("counted.hop"))
+}
+
+/// Each thread has its own event, in the ring of one that has ended, too; none is left.
+fn threads() -> Result<()> {
+    const THREADS: usize = 7;
+    let mut program = Program::start()?;
+    let file = scratch().join("counted.hop");
+    let recording = program.record(&["outer(@context-switches)"], &file)?;
+    let mut calls = 0;
+    for _ in 0..3 {
+        program.told(&format!("threads {THREADS}"))?;
+        let began = Instant::now();
+        while events(program.pid())? < THREADS + 1 {
+            ensure!(
+                began.elapsed() < WATCHDOG,
+                "the events of some are not there"
+            );
+            std::thread::yield_now();
+        }
+        calls += program.told("join")?.parse::<i64>()?;
+    }
+    recording.stop()?;
+    let counted = rows(&file)?.row("outer")?.counter("context-switches")?;
+    let whole = counted.number("total_calls")?;
+    ensure!(
+        whole > 0
+            && counted.number("calls")? == calls
+            && calls == whole + counted.left_out("not_opened"),
+        "{calls} calls: {counted:?}"
+    );
+    program.expect_clean()
 }
 
 /// The target itself may open no event.
