@@ -11,9 +11,9 @@ use crate::switches::SwitchesHead;
 use hopscope_event::slice::{SliceEntry, SliceSummary};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry, OffCpuEntry,
-    ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry, ThreadEntry,
-    TriggerEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry,
+    OffCpuEntry, ProcessEntry, RecordingMeta, Refusal, StreamEntry, Summary, ThinEntry,
+    ThreadEntry, TriggerEntry,
 };
 use serde::de::DeserializeOwned;
 use std::io;

@@ -9,9 +9,9 @@ use crate::switches::{self, SwitchesHead};
 use hopscope_event::slice::{SliceEntry, SliceSummary, Sliced};
 use hopscope_event::table::ModuleEntry;
 use hopscope_event::{
-    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry, OffCpu,
-    OffCpuEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry, StreamIx,
-    Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
+    BudgetEntry, CaptureEntry, ClockSync, CostCheckEntry, CounterEntry, FlightEntry, FunctionEntry,
+    OffCpu, OffCpuEntry, ProcessEntry, Record, RecordingMeta, Refusal, Stamp, StreamEntry,
+    StreamIx, Summary, ThinEntry, ThreadEntry, ThreadIx, TriggerEntry,
 };
 use serde::Serialize;
 use std::io::Write;
