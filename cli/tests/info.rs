@@ -104,6 +104,23 @@ fn packets_are_counted_and_nothing_is_said_of_calls() {
 }
 
 #[test]
+fn counters_are_listed() {
+    let said = text("tests/golden/v1.5-counters.hop");
+    let first = line(&said, "counters").expect("said");
+    let cost = "a call counts 31 (30..35) too many and adds 84 to its caller's: taken out";
+    assert_eq!(first, format!("instructions in user mode: {cost}"));
+    assert!(said.contains("r01c2 in user mode: "), "{said}");
+    assert!(
+        said.contains("EMULATED: answered by the measured program"),
+        "{said}"
+    );
+    assert!(line(&text("tests/golden/v1.hop"), "counters").is_none());
+    let output = info(&stored("tests/golden/v1.5-counters.hop"), &["--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(object["counters"][1]["name"], "cycles");
+}
+
+#[test]
 fn json_is_one_object() {
     for (name, damaged, records) in [
         ("tests/golden/v1.hop", false, 40),

@@ -55,6 +55,12 @@ impl Counting {
         &mut self.frames[frame.slot.0 as usize]
     }
 
+    /// Frames for which there is room.
+    #[cfg(test)]
+    pub(crate) fn places(&self) -> usize {
+        self.frames.len()
+    }
+
     pub(crate) fn at_entry(&mut self, frame: &mut Frame, read: &CounterReading) {
         put(&mut self.of(frame).entry, read);
     }

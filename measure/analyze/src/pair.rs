@@ -505,3 +505,6 @@ fn tell(frame: Frame, fate: Fate, sink: &mut impl Sink) {
     };
     sink.fate(frame.function, frame.mark, frame.entry, fate);
 }
+
+#[cfg(test)]
+mod counted_frames;

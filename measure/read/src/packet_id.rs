@@ -179,6 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_no_numbers_of_packets() {
+        let mut counter = capture(1, 1020, "@seq.n", 48);
+        counter.method = CaptureMethod::Counter;
+        let captures = [counter, capture(1, 0, "frame->count", 32)];
+        assert_eq!(packet_id(None, &captures).expect("no error"), None);
+        assert_eq!(batch_capture(&captures), Some((FunctionId(1), 0)));
+        let error = packet_id(Some("@seq.n"), &captures).expect_err("no value");
+        assert!(!error.to_string().contains("there are @"), "{error}");
+    }
+
+    #[test]
     fn ends_of_a_queue() {
         let captures = [
             capture(1, 0, "f.first", 32),

@@ -6,9 +6,10 @@ mod sample;
 use hopscope_trace::format::ChunkHeader;
 use hopscope_trace::{TraceError, TraceReader, fuzz_reader};
 use sample::{
-    BATCH, File, STAMPS_BATCH, assert_captured, assert_sliced_packets, assert_stamps,
-    assert_switches, assert_whole, captured_file, captured_records, file, records, sliced_file,
-    sliced_packets, stamped_file, stamped_packets, switched_file,
+    BATCH, File, STAMPS_BATCH, assert_captured, assert_counted, assert_sliced_packets,
+    assert_stamps, assert_switches, assert_whole, captured_file, captured_records, counted_file,
+    counted_records, file, records, sliced_file, sliced_packets, stamped_file, stamped_packets,
+    switched_file,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,15 @@ fn slices_of_version_1_3_are_read() {
     entry.calibration.border_in = None;
     assert_eq!(reader.tables().slice, Some(entry));
     assert_sliced_packets(&reader, &sliced_packets());
+}
+
+#[test]
+fn counters_of_version_1_5_are_read() {
+    let name = "tests/golden/v1.5-counters.hop";
+    let bytes = stored(name, || counted_file(&counted_records()));
+    let reader = TraceReader::from_bytes(bytes).unwrap();
+    assert_eq!(reader.tables().format, (1, 5));
+    assert_counted(&reader, &counted_records());
 }
 
 fn chunk(kind: &[u8; 4], payload: &[u8]) -> Vec<u8> {

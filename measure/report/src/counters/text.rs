@@ -55,7 +55,7 @@ fn about(counter: &CounterEntry) -> String {
     };
     match counter.emulated {
         true => format!(
-            "{cost}\n           EMULATED: answered by the measured program in a test, not counted by a processor"
+            "EMULATED (answered by the measured program in a test, not counted by a processor); {cost}"
         ),
         false => cost,
     }

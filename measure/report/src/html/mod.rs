@@ -159,6 +159,7 @@ fn functions(
          outside; self: its own code.</p>"
     )?;
     let counters = page.recording.counters;
+    counted(out, counters)?;
     tables::rows(
         out,
         names,
@@ -202,20 +203,12 @@ fn functions(
     )
 }
 
-/// What the columns of counters are.
+/// What the columns of counters hold.
 fn counted(out: &mut impl Write, counters: &[CounterEntry]) -> io::Result<()> {
-    if counters.is_empty() {
-        return Ok(());
+    match counters {
+        [] => Ok(()),
+        _ => writeln!(out, "<p>Counts: {}.", counters::PER_CALL),
     }
-    let mut about = Vec::new();
-    counters::write(&mut about, counters)?;
-    let about = String::from_utf8_lossy(&about);
-    writeln!(
-        out,
-        "<p>Counts: {}.<pre>{}</pre>",
-        counters::PER_CALL,
-        TextLines(about.trim())
-    )
 }
 
 /// Text whose line breaks are its own.

@@ -360,6 +360,113 @@ pub fn assert_captured(reader: &TraceReader, records: &[Record]) {
     assert_eq!(read, records);
 }
 
+/// One counted by a processor, with what probes count of themselves; one of the kernel; one answered in a test.
+pub fn counters() -> Vec<CounterEntry> {
+    let counter = |number, name: &str, (kind, config), bits, cost| CounterEntry {
+        number,
+        name: name.into(),
+        event: CounterEvent { kind, config },
+        bits,
+        cost,
+        emulated: number == 3,
+    };
+    let cost = |bias, pair| Some(CounterCost { bias, pair });
+    vec![
+        counter(0, "instructions", (0, 1), 48, cost([30, 31, 35], Some(84))),
+        counter(1, "cycles", (0, 0), 40, cost([20, 22, 40], None)),
+        counter(3, "r01c2", (4, 0x01c2), 48, None),
+    ]
+}
+
+/// Calls with readings at both ends: counts, and why there is none.
+pub fn counted_records() -> Vec<Record> {
+    let mut records = Vec::new();
+    for n in 0..6u64 {
+        let readings = |at, after: u64| {
+            [0u8, 1, 3].map(|counter| {
+                let count = Count {
+                    count: (1 << 47) + n * 7_000 + after * u64::from(counter + 1),
+                    updates: 0x7fff_0001 + n as u32 / 3,
+                };
+                let (content, element) = match (n, counter) {
+                    (0, _) => (Content::NotOpened, 0),
+                    (4, 3) => (Content::NotCounting, 0),
+                    _ => count.parts(),
+                };
+                let capture = counter::capture_number(at, counter);
+                let value = Value {
+                    capture,
+                    element,
+                    content,
+                };
+                value.record(FunctionId(0))
+            })
+        };
+        let call = |after: u64, kind| {
+            Record::new(
+                1_000_000 + n * 3_000 + after,
+                FunctionId(0),
+                kind,
+                0x7ffe_1000,
+            )
+        };
+        records.push(call(0, RecordKind::Entry));
+        records.extend(readings(CapturePlace::Entry, 0));
+        records.extend(readings(CapturePlace::Return, 500));
+        let end = if n == 5 {
+            RecordKind::TailExit
+        } else {
+            RecordKind::Exit
+        };
+        records.push(call(200, end));
+    }
+    records
+}
+
+/// [`file`] with counters, and the captures that say which function has which.
+pub fn counted_file(records: &[Record]) -> Vec<u8> {
+    let mut writer = TraceWriter::new(Vec::new(), &meta()).unwrap();
+    writer.process(&process()).unwrap();
+    writer.modules(&[module()]).unwrap();
+    writer.functions(&functions()).unwrap();
+    writer.captures(&counted_captures()).unwrap();
+    writer.counters(&counters()).unwrap();
+    writer.thread(&thread()).unwrap();
+    let batch = RecordBatch {
+        thread: ThreadIx(0),
+        first_index: 0,
+        lost_before: 0,
+        torn_before: 0,
+        records,
+    };
+    writer.records(batch).unwrap();
+    writer.finish(&summary()).unwrap()
+}
+
+fn counted_captures() -> Vec<CaptureEntry> {
+    let row = |counter: &CounterEntry, at| CaptureEntry {
+        function: FunctionId(0),
+        capture: counter::capture_number(at, counter.number),
+        name: format!("@{}", counter.name),
+        bits: counter.bits,
+        signed: false,
+        at,
+        method: CaptureMethod::Counter,
+        elements_max: 1,
+    };
+    let of = |c: &CounterEntry| [CapturePlace::Entry, CapturePlace::Return].map(|at| row(c, at));
+    counters().iter().flat_map(of).collect()
+}
+
+/// Asserts that `reader` gives back what [`counted_file`] wrote.
+pub fn assert_counted(reader: &TraceReader, records: &[Record]) {
+    let t = reader.tables();
+    assert_eq!((&t.counters, &t.damage), (&counters(), &None));
+    assert_eq!((&t.captures, t.unknown_chunks), (&counted_captures(), 0));
+    let read: Vec<_> = reader.batches().flat_map(|b| b.unwrap().records).collect();
+    assert_eq!(read, records);
+}
+
 /// Two threads: one that sleeps between its batches, one that is taken off; switches were lost.
 pub fn switches() -> Vec<OwnedSwitches> {
     let row = |out: u64, ticks: u64, preempted| OffCpu {
