@@ -2,7 +2,7 @@
 //! where there are none, a preloaded library answers `rdpmc`, and each count is what the program says that it did.
 mod emulated;
 mod life;
-mod program;
+pub(crate) mod program;
 mod switches;
 
 use anyhow::{Result, ensure};

@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 
 mod beside;
 mod check;
+mod counted;
 mod echo;
 mod guest;
 mod harness;

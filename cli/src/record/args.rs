@@ -26,6 +26,7 @@ pub struct RecordArgs {
     /// Functions to measure: name, module!name, glob or /regex/ (repeatable)
     ///
     /// Capture arguments and results in parentheses: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'.
+    /// What each call counts: 'acl_in(@instructions, @cycles)', '@context-switches' on any machine.
     /// 'inlined:PATTERN': where functions were inlined into others; takes debugging information.
     /// 'MODULE->PATTERN': only what this module calls, through its GOT.
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]

@@ -33,8 +33,10 @@ pub const UNMAPPED: u32 = 21;
 pub const RAISED: u32 = 22;
 /// Only where probes are switched off and on (`--check-cost`).
 pub const SWITCHED_OFF: u32 = 23;
+/// Only with counters.
+pub const HANDED: u32 = 24;
 /// The highest number.
-pub const LAST: u32 = SWITCHED_OFF;
+pub const LAST: u32 = HANDED;
 
 /// Nothing is killed here: a write to code through `/proc/PID/mem` fails, as on a kernel that forces
 /// none.

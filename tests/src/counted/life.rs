@@ -3,11 +3,18 @@ use super::program::{Program, events};
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 
 pub(super) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Root, Requirement::Gcc, Requirement::Fsgsbase];
     suite.case("counted::the_guardian_takes_events_away", needs, guarded);
     suite.case("counted::detach_takes_events_away", needs, detached);
+    suite.case(
+        "counted::killed_while_events_are_handed_over",
+        needs,
+        killed,
+    );
     suite.case("counted::a_program_that_becomes_another", needs, replaced);
 }
 
@@ -35,6 +42,32 @@ fn detached() -> Result<()> {
     recording.ended()?;
     program.told("run 100")?;
     ensure!(events(program.pid())? == 1, "no event is left to take away");
+    hopscope(&["detach", "-p", &program.pid().to_string()])?.expect_code(0)?;
+    program.expect_clean()?;
+    program.told("run 100").map(drop)
+}
+
+/// As in measure/process/src/fault.rs.
+const HANDED: &str = "24";
+
+/// Two sockets and an event are open in the target then.
+fn killed() -> Result<()> {
+    let mut program = Program::start()?;
+    let status = program
+        .command(SWITCHES, &scratch().join("counted.hop"))
+        .arg("--no-calibration")
+        .env("HOPSCOPE_FAULT_POINT", HANDED)
+        .env("HOPSCOPE_GUARDED_BY", std::process::id().to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(status.signal() == Some(9), "not killed: {status}");
+    program.told("run 100")?;
+    ensure!(
+        program.descriptors()?.len() == 3,
+        "{:?}",
+        program.descriptors()?
+    );
     hopscope(&["detach", "-p", &program.pid().to_string()])?.expect_code(0)?;
     program.expect_clean()?;
     program.told("run 100").map(drop)

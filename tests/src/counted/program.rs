@@ -16,7 +16,7 @@ pub(super) struct Program {
 }
 
 /// What answers `rdpmc`.
-fn emulator() -> Result<PathBuf> {
+pub(crate) fn emulator() -> Result<PathBuf> {
     let flags = ["-O2", "-shared", "-fPIC", "-ftls-model=initial-exec"];
     compile_c(&["counted/rdpmc.c"], &flags)
 }
@@ -90,16 +90,20 @@ impl Program {
     pub(super) fn expect_clean(&self) -> Result<()> {
         self.told.expect_clean()?;
         ensure!(events(self.pid())? == 0, "events are left");
+        let open = self.descriptors()?;
+        ensure!(open.is_empty(), "descriptors are left: {open:?}");
+        Ok(())
+    }
+
+    /// That it did not open itself.
+    pub(super) fn descriptors(&self) -> Result<Vec<String>> {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.pid()))?;
-        let open: Vec<_> = open
-            .filter_map(|e| std::fs::read_link(e.ok()?.path()).ok())
-            .collect();
-        let ours = open.iter().filter(|to| {
-            let to = to.to_string_lossy();
+        let open = open.filter_map(|e| std::fs::read_link(e.ok()?.path()).ok());
+        let open = open.map(|to| to.to_string_lossy().into_owned());
+        let ours = open.filter(|to| {
             to.starts_with("socket:") || to.contains("perf_event") || to.contains("hopscope-")
         });
-        ensure!(ours.count() == 0, "descriptors are left: {open:?}");
-        Ok(())
+        Ok(ours.collect())
     }
 }
 
@@ -110,9 +114,9 @@ pub(super) fn events(pid: i32) -> Result<usize> {
 }
 
 /// Lines of `report --json`.
-pub(super) struct Rows(Vec<Value>);
+pub(crate) struct Rows(Vec<Value>);
 
-pub(super) fn rows(file: &Path) -> Result<Rows> {
+pub(crate) fn rows(file: &Path) -> Result<Rows> {
     let path = file.to_str().context("a path")?;
     let out = hopscope(&["report", path, "--json"])?.expect_code(0)?;
     let rows = out.stdout.lines().map(serde_json::from_str);
@@ -120,7 +124,7 @@ pub(super) fn rows(file: &Path) -> Result<Rows> {
 }
 
 impl Rows {
-    pub(super) fn row(&self, function: &str) -> Result<Row> {
+    pub(crate) fn row(&self, function: &str) -> Result<Row> {
         let is_it = |row: &&Value| {
             let name = row["function"].as_str().unwrap_or_default();
             name.rsplit('!').next() == Some(function)
@@ -130,10 +134,10 @@ impl Rows {
     }
 }
 
-pub(super) struct Row(pub(super) Value);
+pub(crate) struct Row(Value);
 
 impl Row {
-    pub(super) fn counter(&self, name: &str) -> Result<Counted> {
+    pub(crate) fn counter(&self, name: &str) -> Result<Counted> {
         let counters = self.0["counters"].as_array().context("counters")?;
         let counted = counters.iter().find(|c| c["name"] == name);
         Ok(Counted(
@@ -145,16 +149,16 @@ impl Row {
 }
 
 #[derive(Debug)]
-pub(super) struct Counted(Value);
+pub(crate) struct Counted(Value);
 
 impl Counted {
-    pub(super) fn number(&self, field: &str) -> Result<i64> {
+    pub(crate) fn number(&self, field: &str) -> Result<i64> {
         let number = self.0[field].as_i64();
         number.with_context(|| format!("{field} in {}", self.0))
     }
 
     /// Calls left out of everything for this reason, or of own counts.
-    pub(super) fn left_out(&self, why: &str) -> i64 {
+    pub(crate) fn left_out(&self, why: &str) -> i64 {
         self.0["left_out"][why].as_i64().unwrap_or(0)
     }
 

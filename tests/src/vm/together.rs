@@ -1,5 +1,6 @@
 //! What may share a guest does: a boot takes longer than most of what is then looked at.
 use super::check::DESCRIBES;
+use super::counted::COUNTED;
 use super::echo::ECHOES;
 use super::guest::Guest;
 use super::harness::WHOLE;
@@ -11,7 +12,7 @@ use anyhow::{Context, Result};
 use hopscope_tests::{Counts, Requirement, Suite, counts};
 
 /// In the order in which they run: what looks at all that the kernel holds comes first.
-static COMMANDS: [Part; 5] = [DESCRIBES, WHOLE, RECORDED, ECHOES, MODULE_ECHOES];
+static COMMANDS: [Part; 6] = [DESCRIBES, WHOLE, RECORDED, COUNTED, ECHOES, MODULE_ECHOES];
 static SLICES: [Part; 2] = [KILLED, SLICED];
 
 pub(super) fn register(suite: &mut Suite) {

@@ -89,7 +89,11 @@ pub fn chosen<'a>(
 
 fn bits(counter: &CounterEntry, said: Counting) -> Result<u8, CounterError> {
     match said.user_reads {
-        true => Ok(said.width.clamp(1, COUNT_BITS as u16) as u8),
+        // 0: the kernel does not say; all there are have as many.
+        true => Ok(match u32::from(said.width) {
+            0 | COUNT_BITS.. => COUNT_BITS as u8,
+            narrower => narrower as u8,
+        }),
         false => Err(CounterError::NotInUserMode {
             name: counter.name.clone(),
         }),

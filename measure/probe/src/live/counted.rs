@@ -3,7 +3,7 @@ use super::counter_pages;
 use super::error::LiveError;
 use super::install::Installed;
 use super::mapping::{MAP_EVENT, call};
-use super::passage::{self, Passage};
+use super::passage::Passage;
 use super::patch;
 use crate::counters::counting::{self, CounterError, INDEX_AT, LOCK_AT};
 use hopscope_event::CounterEntry;
@@ -46,7 +46,11 @@ impl Installed {
                 continue;
             }
             let mut one = stop_one(self.pid)?;
-            let mapped = self.map_events(&mut one, &opened);
+            // What is mapped over what would be another program's, if it became one just now.
+            let mapped = match self.is_alive() {
+                true => self.map_events(&mut one, &opened),
+                false => Ok(Vec::new()),
+            };
             let pause = one.resume()?.pause();
             failed.extend(mapped?);
             if parts.peek().is_some() {
@@ -113,9 +117,11 @@ impl Installed {
                 None => self.emulate(stopped, counter, page),
             });
         }
-        for fd in given {
-            let closed = passage::close(stopped, fd);
-            mapped = mapped.and(closed);
+        for (n, fd) in given.iter().enumerate() {
+            if let Some(passage) = passage {
+                let closed = passage.close_file(stopped, n, *fd);
+                mapped = mapped.and(closed);
+            }
         }
         mapped
     }

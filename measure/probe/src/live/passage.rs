@@ -1,14 +1,17 @@
 //! Descriptors handed to a target: it makes a pair of sockets, of which one is copied, and receives through the other
 //! what is sent into it (SCM_RIGHTS, unix(7)). Events are opened with the recorder's rights so, and not with the
 //! target's, which are mostly none.
+//!
+//! The numbers of what is open there stand in the scratch memory for as long as it is, so that whoever comes after a killed
+//! recorder can close it.
+use super::counter_pages::SCRATCH_BYTES;
 use super::error::LiveError;
 use super::mapping::call;
-use hopscope_process::StoppedProcess;
-use hopscope_process::memfd;
 use hopscope_process::memory::TargetMemory;
+use hopscope_process::{StoppedProcess, fault, memfd, stop_one};
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -36,7 +39,7 @@ const CONTROL_BYTES: usize = CONTROL_HEADER_BYTES + 4 * FILES_MAX;
 const _: () = {
     assert!(size_of::<libc::msghdr>() == (CONTROL - MESSAGE) as usize);
     assert!(size_of::<libc::cmsghdr>() == CONTROL_HEADER_BYTES);
-    assert!(CONTROL as usize + CONTROL_BYTES <= super::counter_pages::SCRATCH_BYTES);
+    assert!(CONTROL as usize + CONTROL_BYTES <= SCRATCH_BYTES);
 };
 
 impl<'m> Passage<'m> {
@@ -49,6 +52,7 @@ impl<'m> Passage<'m> {
         let (pid, tid) = (stopped.pid(), stopped.tids()[0]);
         let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC) as u64;
         let args = [libc::AF_UNIX as u64, kind, 0, scratch + ENDS, 0, 0];
+        forget(pid, memory, scratch + CONTROL, CONTROL_BYTES)?;
         call(stopped, "socketpair", libc::SYS_socketpair, args)?;
         let mut ends = [0u8; 8];
         read(pid, memory, scratch + ENDS, &mut ends)?;
@@ -62,9 +66,7 @@ impl<'m> Passage<'m> {
                 scratch,
             }),
             Err(e) => {
-                for end in ends {
-                    close(stopped, end)?;
-                }
+                close_ends(stopped, memory, scratch, ends)?;
                 Err(LiveError::io(pid, "copying a socket of it")(e))
             }
         }
@@ -88,6 +90,7 @@ impl<'m> Passage<'m> {
         let flags = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u64;
         let args = [self.ends[1], self.scratch + MESSAGE, flags, 0, 0, 0];
         call(stopped, "recvmsg", libc::SYS_recvmsg, args)?;
+        fault::point(fault::HANDED);
         let mut control = [0u8; CONTROL_BYTES];
         read(pid, self.memory, self.scratch + CONTROL, &mut control)?;
         let (head, numbers) = control.split_at(CONTROL_HEADER_BYTES);
@@ -98,8 +101,8 @@ impl<'m> Passage<'m> {
             .map(|n| u32::from_le_bytes(*n.first_chunk().expect("4 bytes")).into())
             .collect();
         if numbers.len() < files.len() {
-            for number in numbers {
-                close(stopped, number)?;
+            for (n, number) in numbers.into_iter().enumerate() {
+                self.close_file(stopped, n, number)?;
             }
             // The kernel drops those for which there is no room.
             return Err(LiveError::Remote {
@@ -133,10 +136,80 @@ impl<'m> Passage<'m> {
         written.map_err(LiveError::io(pid, WHERE))
     }
 
-    pub(super) fn close(self, stopped: &mut StoppedProcess) -> Result<(), LiveError> {
-        let closed = self.ends.map(|end| close(stopped, end));
-        closed.into_iter().collect()
+    /// The `n`th of those that were handed over last.
+    pub(super) fn close_file(
+        &self,
+        stopped: &mut StoppedProcess,
+        n: usize,
+        fd: u64,
+    ) -> Result<(), LiveError> {
+        let at = self.scratch + CONTROL + (CONTROL_HEADER_BYTES + 4 * n) as u64;
+        forget(stopped.pid(), self.memory, at, 4)?;
+        close(stopped, fd)
     }
+
+    pub(super) fn close(self, stopped: &mut StoppedProcess) -> Result<(), LiveError> {
+        close_ends(stopped, self.memory, self.scratch, self.ends)
+    }
+}
+
+/// Closes what a recorder that was killed in between left open. Numbers that others have by now are left alone where they
+/// are of another kind.
+///
+/// # Errors
+/// The process could not be stopped.
+pub(super) fn close_leftovers(
+    pid: i32,
+    memory: &TargetMemory,
+    scratch: u64,
+) -> Result<(), LiveError> {
+    let mut bytes = [0; SCRATCH_BYTES];
+    if memory.read(scratch, &mut bytes).is_err() {
+        return Ok(());
+    }
+    let number = |at: u64| {
+        let word = bytes[at as usize..].first_chunk().copied();
+        u64::from(u32::from_le_bytes(word.unwrap_or_default()))
+    };
+    let numbers = CONTROL + CONTROL_HEADER_BYTES as u64;
+    let files = (0..FILES_MAX as u64).map(|n| (numbers + 4 * n, "anon_inode:[perf_event]"));
+    let ends = [(ENDS, "socket:"), (ENDS + 4, "socket:")];
+    let is_open = |(at, kind): &(u64, &str)| {
+        let link = fs::read_link(format!("/proc/{pid}/fd/{}", number(*at)));
+        number(*at) > 0 && link.is_ok_and(|link| link.to_string_lossy().starts_with(kind))
+    };
+    let open: Vec<_> = files.chain(ends).filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let mut one = stop_one(pid)?;
+    let closed = open.iter().try_for_each(|(at, _)| {
+        forget(pid, memory, scratch + at, 4)?;
+        close(&mut one, number(*at))
+    });
+    one.resume()?;
+    closed
+}
+
+/// Before they are closed: the next file that the target opens has the number.
+fn forget(pid: i32, memory: &TargetMemory, at: u64, bytes: usize) -> Result<(), LiveError> {
+    let written = memory.write(at, &vec![0; bytes]);
+    written.map_err(LiveError::io(pid, WHERE))
+}
+
+fn close_ends(
+    stopped: &mut StoppedProcess,
+    memory: &TargetMemory,
+    scratch: u64,
+    ends: [u64; 2],
+) -> Result<(), LiveError> {
+    let mut closed = Ok(());
+    for (n, end) in ends.into_iter().enumerate() {
+        let at = scratch + ENDS + 4 * n as u64;
+        let done = forget(stopped.pid(), memory, at, 4).and_then(|()| close(stopped, end));
+        closed = closed.and(done);
+    }
+    closed
 }
 
 /// In messages.
@@ -146,6 +219,6 @@ fn read(pid: i32, memory: &TargetMemory, at: u64, into: &mut [u8]) -> Result<(),
     memory.read(at, into).map_err(LiveError::io(pid, WHERE))
 }
 
-pub(super) fn close(stopped: &mut StoppedProcess, fd: u64) -> Result<(), LiveError> {
+fn close(stopped: &mut StoppedProcess, fd: u64) -> Result<(), LiveError> {
     call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0]).map(drop)
 }

@@ -6,6 +6,7 @@ use super::found;
 use super::inside::is_inside;
 use super::leftover;
 use super::pages::Hit;
+use super::passage;
 use super::patch::{self, Direction};
 use super::retire::{self, Arena};
 use super::search::{self, References};
@@ -67,6 +68,9 @@ pub(super) fn reap_all(
             }),
             None => None,
         });
+    }
+    for table in tables.iter().filter(|t| t.counter_pages.len > 0) {
+        passage::close_leftovers(pid, memory, counter_pages::scratch(table))?;
     }
     let mut stopped = hopscope_process::stop_all(pid)?;
     let ends = decide(&mut stopped, memory, tables, &retirements, extent, survey);
