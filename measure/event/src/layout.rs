@@ -12,7 +12,7 @@
 use crate::record::FunctionId;
 
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"hopsPOOL");
-pub const POOL_VERSION: u32 = 1;
+pub const POOL_VERSION: u32 = 2;
 pub const PAGE: usize = 4096;
 /// Most threads measured at once in one process.
 pub const CONTEXTS_MAX: usize = 1024;

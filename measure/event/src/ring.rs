@@ -208,8 +208,9 @@ impl<'a> Ring<'a> {
     fn slot(&self, index: u64) -> Record {
         let n = (index & ((1 << self.records_log2) - 1)) as usize;
         let at = RING_HEADER_BYTES / 8 + n * (STRIDE / 8);
-        // The probe zeroes the TSC, stores id and stack, then the TSC. Read the other way round:
-        // the right lap in the second word proves that the first is either 0 or this lap's.
+        // The probe stores the id with a zero behind it, the TSC, then the stack. Read the other way
+        // round: the right lap in the second word proves that the first is of this lap, or of a later
+        // one, whose counter is then seen by whoever looks at it afterwards.
         let word = self.words[at + 1].load(Ordering::Acquire);
         let tsc = self.words[at].load(Ordering::Acquire);
         Record {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::layout::pool_bytes;
-use crate::record::{FunctionId, RecordKind};
+use crate::record::{FunctionId, RecordKind, lap_mark};
 
 const LOG2: u32 = 4;
 
@@ -9,6 +9,9 @@ fn memory(contexts: usize) -> Vec<AtomicU64> {
         .map(|_| AtomicU64::new(0))
         .collect()
 }
+
+/// The id with a zero behind it, the TSC, the stack.
+const STORES: usize = 3;
 
 /// Does what a probe does, in its order.
 struct Producer<'a>(Ring<'a>);
@@ -19,6 +22,11 @@ impl Producer<'_> {
     }
 
     fn store(&self, index: u64, tsc: u64) {
+        self.begin(index, tsc, STORES);
+    }
+
+    /// No more than the first of its stores.
+    fn begin(&self, index: u64, tsc: u64, stores: usize) {
         let at = RING_HEADER_BYTES / 8 + (index as usize % (1 << LOG2)) * 2;
         let r = Record::new(
             tsc,
@@ -26,10 +34,15 @@ impl Producer<'_> {
             RecordKind::Entry,
             0x7fff_0008,
         );
-        let stack = r.stack.wrapping_add((index >> LOG2) as u32);
-        self.0.words[at].store(0, Ordering::Release);
-        self.0.words[at + 1].store(r.id_kind as u64 | (stack as u64) << 32, Ordering::Release);
-        self.0.words[at].store(tsc, Ordering::Release);
+        let stack = r.stack.wrapping_add(lap_mark(index >> LOG2));
+        let all: [(usize, u64); STORES] = [
+            (at + 1, r.id_kind as u64),
+            (at, tsc),
+            (at + 1, r.id_kind as u64 | (stack as u64) << 32),
+        ];
+        for (at, word) in &all[..stores] {
+            self.0.words[*at].store(*word, Ordering::Release);
+        }
     }
 
     fn write(&self, n: u64) {
@@ -100,6 +113,51 @@ fn a_reserved_slot_is_waited_for_and_torn_only_at_the_end() {
     p.store(outer, 1000 + outer);
     let (d, got) = drain(&ring, &mut at, Visit::Live);
     assert_eq!((got, d.torn), (alloc::vec![16, 17, 18], 0));
+}
+
+/// Amid its stores, over memory that is new, that was given back in any lap, or that holds an older lap's record.
+#[test]
+fn a_slot_stored_in_part_is_torn() {
+    for (lap, older, stores) in (0..10u64).flat_map(|lap| {
+        let older = (0..4u64).filter(move |older| *older <= lap);
+        older.flat_map(move |older| (0..STORES).map(move |stores| (lap, older, stores)))
+    }) {
+        let words = memory(1);
+        let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
+        let p = Producer(ring);
+        if older > 0 {
+            p.store((lap - older) << LOG2, 999);
+        }
+        ring.words[0].store((lap << LOG2) * STRIDE as u64, Ordering::Relaxed);
+        let mut at = Position { next: lap << LOG2 };
+        let torn = p.reserve();
+        p.begin(torn, 1000 + torn, stores);
+        p.write(1);
+        let (d, got) = drain(&ring, &mut at, Visit::Final);
+        let whole = (d.torn, d.lost, got);
+        let case = (lap, older, stores);
+        assert_eq!(whole, (1, 0, alloc::vec![torn + 1]), "{case:?}");
+        p.store(torn, 1000 + torn);
+        let mut at = Position { next: torn };
+        assert_eq!(drain(&ring, &mut at, Visit::Live).1, [torn, torn + 1]);
+    }
+}
+
+/// A signal handler's probes went once round the ring while a probe was amid its stores.
+#[test]
+fn who_goes_on_a_lap_later_leaves_no_mixture() {
+    for stores in 1..=STORES {
+        let words = memory(1);
+        let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
+        let p = Producer(ring);
+        let late = p.reserve();
+        p.write(1 << LOG2);
+        p.begin(late, 1000 + late, stores);
+        let mut at = Position::default();
+        let (d, got) = drain(&ring, &mut at, Visit::Final);
+        assert_eq!((d.torn, d.lost), (1, 1), "{stores} stores");
+        assert_eq!(got, (1..1 << LOG2).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -7,19 +7,19 @@
   23 mov $0x10,%edx
   28 xadd %rdx,(%rcx)
   2c rorx $0x14,%rdx,%rax
-  32 lea 0x10(%rsp,%rax),%eax
-  39 and $0xFFFF0,%edx
-  3f movq $0,0x1000(%rcx,%rdx)
-  4b mov %eax,0x100C(%rcx,%rdx)
-  52 movl $0x28,0x1008(%rcx,%rdx)
-  5d add %rdx,%rcx
-  60 rdtsc
-  62 shl $0x20,%rdx
-  66 or %rdx,%rax
-  69 mov %rax,0x1000(%rcx)
-  70 pop %rdx
-  71 pop %rcx
+  32 lea 0x11(%rsp,%rax,2),%eax
+  39 push %rax
+  3a and $0xFFFF0,%edx
+  40 add %rdx,%rcx
+  43 rdtsc
+  45 movq $0x28,0x1008(%rcx)
+  50 mov %eax,0x1000(%rcx)
+  56 mov %edx,0x1004(%rcx)
+  5c pop %rax
+  5d mov %eax,0x100C(%rcx)
+  63 pop %rdx
+  64 pop %rcx
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x0000000000001023
-  8e jmp 0x0000000000001070
+  8e jmp 0x0000000000001063

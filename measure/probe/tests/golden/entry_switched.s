@@ -16,26 +16,26 @@
   40 mov $0x10,%edx
   45 xadd %rdx,(%rcx)
   49 rorx $0x14,%rdx,%rax
-  4f lea 0x20(%rsp,%rax),%eax
-  56 and $0xFFFF0,%edx
-  5c movq $0,0x1000(%rcx,%rdx)
-  68 mov %eax,0x100C(%rcx,%rdx)
-  6f movl $0x28,0x1008(%rcx,%rdx)
-  7a add %rdx,%rcx
-  7d rdtsc
-  7f shl $0x20,%rdx
-  83 or %rdx,%rax
-  86 mov %rax,0x1000(%rcx)
-  8d pop %rdx
-  8e pop %rcx
-  8f pop %rax
-  90 add $0x7F,%al
-  92 sahf
-  93 pop %rax
+  4f lea 0x21(%rsp,%rax,2),%eax
+  56 push %rax
+  57 and $0xFFFF0,%edx
+  5d add %rdx,%rcx
+  60 rdtsc
+  62 movq $0x28,0x1008(%rcx)
+  6d mov %eax,0x1000(%rcx)
+  73 mov %edx,0x1004(%rcx)
+  79 pop %rax
+  7a mov %eax,0x100C(%rcx)
+  80 pop %rdx
+  81 pop %rcx
+  82 pop %rax
+  83 add $0x7F,%al
+  85 sahf
+  86 pop %rax
   c0 call 0x0000000000001000
   c5 test %rcx,%rcx
   c8 jne 0x0000000000001040
-  ce jmp 0x000000000000108D
+  ce jmp 0x0000000000001080
   d3 incq %gs:0x28
   dc pop %rdx
   dd pop %rcx

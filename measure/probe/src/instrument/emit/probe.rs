@@ -9,7 +9,9 @@ use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
 use crate::locate::FrameAddress;
 use hopscope_event::layout::{Context, RING_HEADER_BYTES};
-use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
+use hopscope_event::record::{
+    FunctionId, LAP_FIRST, LAP_STEP, Record, RecordKind, STRIDE, id_kind,
+};
 use std::mem::offset_of;
 
 /// What the generated code is made for: fixed for a recording.
@@ -131,7 +133,11 @@ fn gs_load(op: u8, offset: usize) -> [u8; 9] {
     [0x65, 0x48, op, 0x0c, 0x25, o[0], o[1], o[2], o[3]]
 }
 
-/// rcx = ring header. The order of the stores is the protocol: TSC zero, id and stack, TSC.
+/// The lap is an index of `lea`, scaled by this.
+const _: () = assert!(LAP_STEP == 2);
+
+/// rcx = ring header. The order of the stores is the protocol: the id takes the mark of whatever lap is there away, and
+/// the stack, which is last, brings that of this lap.
 fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position: FrameAddress) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
     let slot = |field: usize| ((RING_HEADER_BYTES + field) as u32).to_le_bytes();
@@ -149,37 +155,37 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
             &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
         );
     }
-    // lea eax, [rsp + rax + offset], or of rbp: the base is in the low bits of the last byte
+    // lea eax, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte
     let (base, offset) = match position {
         FrameAddress::Rsp(offset) => (4, offset),
         FrameAddress::Rbp(offset) => (5, offset),
     };
-    asm.bytes(zone, &[0x8d, 0x84, base]);
+    asm.bytes(zone, &[0x8d, 0x84, 0x40 | base]);
+    let offset = offset.wrapping_add(LAP_FIRST as i32);
     asm.bytes(zone, &offset.to_le_bytes());
+    // rdtsc takes both registers.
+    asm.bytes(zone, PUSH_RAX);
     // and edx, ring bytes - stride
     asm.bytes(zone, &[0x81, 0xe2]);
     asm.bytes(
         zone,
         &(((1u64 << ring_bytes_log2) - STRIDE as u64) as u32).to_le_bytes(),
     );
-    // mov qword [rcx + rdx + tsc], 0
-    asm.bytes(zone, &[0x48, 0xc7, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
-    asm.bytes(zone, &[0; 4]);
-    // mov [rcx + rdx + stack], eax
-    asm.bytes(zone, &[0x89, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, stack)));
-    // mov dword [rcx + rdx + id_kind], imm
-    asm.bytes(zone, &[0xc7, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
-    asm.bytes(zone, &id_kind.to_le_bytes());
     asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
     config.clock(asm, zone);
-    // shl rdx, 32; or rax, rdx
-    asm.bytes(zone, &[0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0]);
-    // mov [rcx + tsc], rax
-    asm.bytes(zone, &[0x48, 0x89, 0x81]);
+    // mov qword [rcx + id_kind], imm: zeros in the stack word
+    asm.bytes(zone, &[0x48, 0xc7, 0x81]);
+    asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
+    asm.bytes(zone, &id_kind.to_le_bytes());
+    // mov [rcx + tsc], eax; mov [rcx + tsc + 4], edx: cheaper than to put the halves together
+    asm.bytes(zone, &[0x89, 0x81]);
     asm.bytes(zone, &slot(offset_of!(Record, tsc)));
+    asm.bytes(zone, &[0x89, 0x91]);
+    asm.bytes(zone, &slot(offset_of!(Record, tsc) + 4));
+    // mov [rcx + stack], eax
+    asm.bytes(zone, POP_RAX);
+    asm.bytes(zone, &[0x89, 0x81]);
+    asm.bytes(zone, &slot(offset_of!(Record, stack)));
 }
 
 /// What a probe at this place needs to know.
