@@ -3,6 +3,7 @@ use crate::layout::pool_bytes;
 use crate::record::{FunctionId, RecordKind, lap_mark};
 
 const LOG2: u32 = 4;
+const CURSOR: usize = (RING_HEADER_AT + offset_of!(RingHeader, cursor)) / 8;
 
 fn memory(contexts: usize) -> Vec<AtomicU64> {
     (0..pool_bytes(contexts, LOG2) / 8)
@@ -18,7 +19,7 @@ struct Producer<'a>(Ring<'a>);
 
 impl Producer<'_> {
     fn reserve(&self) -> u64 {
-        self.0.words[0].fetch_add(STRIDE as u64, Ordering::AcqRel) / STRIDE as u64
+        self.0.words[CURSOR].fetch_add(STRIDE as u64, Ordering::AcqRel) / STRIDE as u64
     }
 
     fn store(&self, index: u64, tsc: u64) {
@@ -128,7 +129,7 @@ fn a_slot_stored_in_part_is_torn() {
         if older > 0 {
             p.store((lap - older) << LOG2, 999);
         }
-        ring.words[0].store((lap << LOG2) * STRIDE as u64, Ordering::Relaxed);
+        ring.words[CURSOR].store((lap << LOG2) * STRIDE as u64, Ordering::Relaxed);
         let mut at = Position { next: lap << LOG2 };
         let torn = p.reserve();
         p.begin(torn, 1000 + torn, stores);
@@ -180,8 +181,7 @@ fn scribbled_counter_is_damage_not_a_crash() {
         ring.drain(&mut at, Visit::Live, 100, &mut Vec::new())
             .damaged
     );
-    words[0].store(0, Ordering::Relaxed);
-    ring.words[0].store(u64::MAX, Ordering::Relaxed);
+    ring.words[CURSOR].store(u64::MAX, Ordering::Relaxed);
     let d = ring.drain(&mut at, Visit::Final, 100, &mut Vec::new());
     assert!(d.damaged && (d.lost, d.torn, at.next) == (0, 0, 10));
 }

@@ -8,18 +8,18 @@
   28 xadd %rdx,(%rcx)
   2c rorx $0x14,%rdx,%rax
   32 lea 0x11(%rsp,%rax,2),%eax
-  39 push %rax
-  3a and $0xFFFF0,%edx
-  40 add %rdx,%rcx
-  43 rdtsc
-  45 movq $0x28,0x1008(%rcx)
-  50 mov %eax,0x1000(%rcx)
-  56 mov %edx,0x1004(%rcx)
-  5c pop %rax
-  5d mov %eax,0x100C(%rcx)
-  63 pop %rdx
-  64 pop %rcx
+  36 push %rax
+  37 and $0xFFFF0,%edx
+  3d add %rdx,%rcx
+  40 rdtsc
+  42 movq $0x28,0x48(%rcx)
+  4a mov %eax,0x40(%rcx)
+  4d mov %edx,0x44(%rcx)
+  50 pop %rax
+  51 mov %eax,0x4C(%rcx)
+  54 pop %rdx
+  55 pop %rcx
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x0000000000001023
-  8e jmp 0x0000000000001063
+  8e jmp 0x0000000000001054

@@ -11,20 +11,20 @@
   3b xadd %rdx,(%rcx)
   3f rorx $0x14,%rdx,%rax
   45 lea 0x19(%rsp,%rax,2),%eax
-  4c push %rax
-  4d and $0xFFFF0,%edx
-  53 add %rdx,%rcx
-  56 rdtsc
-  58 movq $0x28,0x1008(%rcx)
-  63 mov %eax,0x1000(%rcx)
-  69 mov %edx,0x1004(%rcx)
-  6f pop %rax
-  70 mov %eax,0x100C(%rcx)
-  76 pop %rdx
-  77 pop %rcx
-  78 pop %rax
+  49 push %rax
+  4a and $0xFFFF0,%edx
+  50 add %rdx,%rcx
+  53 rdtsc
+  55 movq $0x28,0x48(%rcx)
+  5d mov %eax,0x40(%rcx)
+  60 mov %edx,0x44(%rcx)
+  63 pop %rax
+  64 mov %eax,0x4C(%rcx)
+  67 pop %rdx
+  68 pop %rcx
+  69 pop %rax
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x0000000000001036
-  8e jmp 0x0000000000001076
+  8e jmp 0x0000000000001067
   93 incq %gs:0x28

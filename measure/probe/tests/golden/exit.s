@@ -12,22 +12,22 @@
   2e xadd %rdx,(%rcx)
   32 rorx $0x14,%rdx,%rax
   38 lea 0x21(%rsp,%rax,2),%eax
-  3f push %rax
-  40 and $0xFFFF0,%edx
-  46 add %rdx,%rcx
-  49 rdtsc
-  4b movq $0x29,0x1008(%rcx)
-  56 mov %eax,0x1000(%rcx)
-  5c mov %edx,0x1004(%rcx)
-  62 pop %rax
-  63 mov %eax,0x100C(%rcx)
-  69 pop %rdx
-  6a pop %rcx
-  6b pop %rax
-  6c add $0x7F,%al
-  6e sahf
-  6f pop %rax
+  3c push %rax
+  3d and $0xFFFF0,%edx
+  43 add %rdx,%rcx
+  46 rdtsc
+  48 movq $0x29,0x48(%rcx)
+  50 mov %eax,0x40(%rcx)
+  53 mov %edx,0x44(%rcx)
+  56 pop %rax
+  57 mov %eax,0x4C(%rcx)
+  5a pop %rdx
+  5b pop %rcx
+  5c pop %rax
+  5d add $0x7F,%al
+  5f sahf
+  60 pop %rax
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x0000000000001029
-  8e jmp 0x0000000000001069
+  8e jmp 0x000000000000105A

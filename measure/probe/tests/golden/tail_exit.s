@@ -18,19 +18,19 @@
   46 and $0xFFFF0,%edx
   4c add %rdx,%rcx
   4f rdtsc
-  51 movq $0x2A,0x1008(%rcx)
-  5c mov %eax,0x1000(%rcx)
-  62 mov %edx,0x1004(%rcx)
-  68 pop %rax
-  69 mov %eax,0x100C(%rcx)
-  6f pop %rdx
-  70 pop %rcx
-  71 pop %rax
-  72 add $0x7F,%al
-  74 sahf
-  75 pop %rax
-  76 lea 0x80(%rsp),%rsp
+  51 movq $0x2A,0x48(%rcx)
+  59 mov %eax,0x40(%rcx)
+  5c mov %edx,0x44(%rcx)
+  5f pop %rax
+  60 mov %eax,0x4C(%rcx)
+  63 pop %rdx
+  64 pop %rcx
+  65 pop %rax
+  66 add $0x7F,%al
+  68 sahf
+  69 pop %rax
+  6a lea 0x80(%rsp),%rsp
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x000000000000102E
-  8e jmp 0x000000000000106F
+  8e jmp 0x0000000000001063

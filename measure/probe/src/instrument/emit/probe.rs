@@ -8,7 +8,7 @@ use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
 use crate::locate::FrameAddress;
-use hopscope_event::layout::{Context, RING_HEADER_BYTES};
+use hopscope_event::layout::{Context, SLOTS_AT};
 use hopscope_event::record::{
     FunctionId, LAP_FIRST, LAP_STEP, Record, RecordKind, STRIDE, id_kind,
 };
@@ -140,7 +140,7 @@ const _: () = assert!(LAP_STEP == 2);
 /// the stack, which is last, brings that of this lap.
 fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position: FrameAddress) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
-    let slot = |field: usize| ((RING_HEADER_BYTES + field) as u32).to_le_bytes();
+    let slot = |field: usize| (SLOTS_AT + field) as u8;
     asm.bytes(zone, &[0xba]); // mov edx, STRIDE
     asm.bytes(zone, &(STRIDE as u32).to_le_bytes());
     // xadd [rcx], rdx: one instruction, so that a signal handler cannot take the same slot
@@ -155,14 +155,7 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
             &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
         );
     }
-    // lea eax, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte
-    let (base, offset) = match position {
-        FrameAddress::Rsp(offset) => (4, offset),
-        FrameAddress::Rbp(offset) => (5, offset),
-    };
-    asm.bytes(zone, &[0x8d, 0x84, 0x40 | base]);
-    let offset = offset.wrapping_add(LAP_FIRST as i32);
-    asm.bytes(zone, &offset.to_le_bytes());
+    stack_word(asm, zone, position);
     // rdtsc takes both registers.
     asm.bytes(zone, PUSH_RAX);
     // and edx, ring bytes - stride
@@ -174,18 +167,30 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
     asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
     config.clock(asm, zone);
     // mov qword [rcx + id_kind], imm: zeros in the stack word
-    asm.bytes(zone, &[0x48, 0xc7, 0x81]);
-    asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
+    asm.bytes(zone, &[0x48, 0xc7, 0x41, slot(offset_of!(Record, id_kind))]);
     asm.bytes(zone, &id_kind.to_le_bytes());
     // mov [rcx + tsc], eax; mov [rcx + tsc + 4], edx: cheaper than to put the halves together
-    asm.bytes(zone, &[0x89, 0x81]);
-    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
-    asm.bytes(zone, &[0x89, 0x91]);
-    asm.bytes(zone, &slot(offset_of!(Record, tsc) + 4));
+    asm.bytes(zone, &[0x89, 0x41, slot(offset_of!(Record, tsc))]);
+    asm.bytes(zone, &[0x89, 0x51, slot(offset_of!(Record, tsc) + 4)]);
     // mov [rcx + stack], eax
     asm.bytes(zone, POP_RAX);
-    asm.bytes(zone, &[0x89, 0x81]);
-    asm.bytes(zone, &slot(offset_of!(Record, stack)));
+    asm.bytes(zone, &[0x89, 0x41, slot(offset_of!(Record, stack))]);
+}
+
+/// lea eax, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte.
+fn stack_word(asm: &mut Asm, zone: Zone, position: FrameAddress) {
+    let (base, offset) = match position {
+        FrameAddress::Rsp(offset) => (4, offset),
+        FrameAddress::Rbp(offset) => (5, offset),
+    };
+    let offset = offset.wrapping_add(LAP_FIRST as i32);
+    match i8::try_from(offset) {
+        Ok(short) => asm.bytes(zone, &[0x8d, 0x44, 0x40 | base, short as u8]),
+        Err(_) => {
+            asm.bytes(zone, &[0x8d, 0x84, 0x40 | base]);
+            asm.bytes(zone, &offset.to_le_bytes());
+        }
+    }
 }
 
 /// What a probe at this place needs to know.

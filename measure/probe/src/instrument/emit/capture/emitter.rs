@@ -3,7 +3,7 @@ use super::super::probe::{self, LEA_RSP_DOWN, LEA_RSP_UP, Live, ProbeConfig, Sit
 use super::super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::capture::{Capture, Reg};
-use hopscope_event::layout::RING_HEADER_BYTES;
+use hopscope_event::layout::SLOTS_AT;
 use hopscope_event::record::{
     FunctionId, LAP_FIRST, LAP_STEP, Record, RecordKind, STRIDE, id_kind,
 };
@@ -204,5 +204,5 @@ impl<'a> Emitter<'a> {
 
 /// Offset of a field of the slot whose place from the ring header is in a register.
 pub(super) fn field(at: usize) -> i32 {
-    (RING_HEADER_BYTES + at) as i32
+    (SLOTS_AT + at) as i32
 }
