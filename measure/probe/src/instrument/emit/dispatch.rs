@@ -90,10 +90,11 @@ pub fn dispatcher(
                 for crossing in leaving {
                     let position = below(crossing.position, depth(pushed));
                     let what = (crossing.function, crossing.kind);
-                    probe::record(asm, z, config, slow, what, position);
+                    probe::record(asm, z, config, slow, what, position, None);
                 }
                 let position = FrameAddress::Rsp(depth(pushed) as i32);
-                probe::record(asm, z, config, slow, (function, kind), position);
+                let what = (function, kind);
+                probe::record(asm, z, config, slow, what, position, None);
             }
             // What is live here was saved.
             Stores::Stamps => config.clock(asm, z),

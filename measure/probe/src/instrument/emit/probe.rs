@@ -7,6 +7,7 @@ use super::slow::Slow;
 use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
+use crate::instrument::capture::Reg;
 use crate::locate::FrameAddress;
 use hopscope_event::layout::{Context, SLOTS_AT};
 use hopscope_event::record::{
@@ -92,7 +93,7 @@ pub fn restore(asm: &mut Asm, zone: Zone, live: Live) {
     }
 }
 
-/// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx and the flags are
+/// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx, the flags and `spare` are
 /// free. `position` is the stack position that the record shall show.
 pub fn record(
     asm: &mut Asm,
@@ -101,10 +102,11 @@ pub fn record(
     slow: Slow,
     (function, kind): (FunctionId, RecordKind),
     position: FrameAddress,
+    spare: Option<Reg>,
 ) {
     let done = asm.label();
     ring(asm, zone, slow.of(kind), done);
-    store(asm, zone, config, id_kind(function, kind), position);
+    store(asm, zone, config, id_kind(function, kind), position, spare);
     asm.bind(zone, done);
 }
 
@@ -138,7 +140,14 @@ const _: () = assert!(LAP_STEP == 2);
 
 /// rcx = ring header. The order of the stores is the protocol: the id takes the mark of whatever lap is there away, and
 /// the stack, which is last, brings that of this lap.
-fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position: FrameAddress) {
+fn store(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    id_kind: u32,
+    position: FrameAddress,
+    spare: Option<Reg>,
+) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
     let slot = |field: usize| (SLOTS_AT + field) as u8;
     asm.bytes(zone, &[0xba]); // mov edx, STRIDE
@@ -155,9 +164,12 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
             &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
         );
     }
-    stack_word(asm, zone, position);
-    // rdtsc takes both registers.
-    asm.bytes(zone, PUSH_RAX);
+    // rdtsc takes rax and rdx.
+    let word = spare.unwrap_or(Reg::RAX);
+    stack_word(asm, zone, word, position);
+    if spare.is_none() {
+        asm.bytes(zone, PUSH_RAX);
+    }
     // and edx, ring bytes - stride
     asm.bytes(zone, &[0x81, 0xe2]);
     asm.bytes(
@@ -172,22 +184,34 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
     // mov [rcx + tsc], eax; mov [rcx + tsc + 4], edx: cheaper than to put the halves together
     asm.bytes(zone, &[0x89, 0x41, slot(offset_of!(Record, tsc))]);
     asm.bytes(zone, &[0x89, 0x51, slot(offset_of!(Record, tsc) + 4)]);
-    // mov [rcx + stack], eax
-    asm.bytes(zone, POP_RAX);
-    asm.bytes(zone, &[0x89, 0x41, slot(offset_of!(Record, stack))]);
+    if spare.is_none() {
+        asm.bytes(zone, POP_RAX);
+    }
+    // mov [rcx + stack], word
+    let (rex, field) = register_field(word);
+    asm.bytes(zone, rex);
+    asm.bytes(zone, &[0x89, 0x41 | field, slot(offset_of!(Record, stack))]);
 }
 
-/// lea eax, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte.
-fn stack_word(asm: &mut Asm, zone: Zone, position: FrameAddress) {
+/// What a 32-bit register is in an instruction: a prefix, and bits of the byte behind the opcode.
+fn register_field(reg: Reg) -> (&'static [u8], u8) {
+    let rex: &[u8] = if reg.0 < 8 { &[] } else { &[0x44] };
+    (rex, (reg.0 & 7) << 3)
+}
+
+/// lea word, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte.
+fn stack_word(asm: &mut Asm, zone: Zone, word: Reg, position: FrameAddress) {
+    let (rex, field) = register_field(word);
+    asm.bytes(zone, rex);
     let (base, offset) = match position {
         FrameAddress::Rsp(offset) => (4, offset),
         FrameAddress::Rbp(offset) => (5, offset),
     };
     let offset = offset.wrapping_add(LAP_FIRST as i32);
     match i8::try_from(offset) {
-        Ok(short) => asm.bytes(zone, &[0x8d, 0x44, 0x40 | base, short as u8]),
+        Ok(short) => asm.bytes(zone, &[0x8d, 0x44 | field, 0x40 | base, short as u8]),
         Err(_) => {
-            asm.bytes(zone, &[0x8d, 0x84, 0x40 | base]);
+            asm.bytes(zone, &[0x8d, 0x84 | field, 0x40 | base]);
             asm.bytes(zone, &offset.to_le_bytes());
         }
     }
@@ -228,7 +252,8 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     if config.stores == Stores::Records {
         let depth = pushed + if site.red_zone { 128 } else { 0 };
         let what = (site.function, site.kind);
-        record(asm, zone, config, slow, what, below(site.position, depth));
+        let position = below(site.position, depth);
+        record(asm, zone, config, slow, what, position, site.live.spare);
     }
     restore(asm, zone, site.live);
     if site.red_zone {
@@ -253,7 +278,8 @@ pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
     let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
     switch::test_keeping_flags(asm, hot, off);
     let what = (site.function, site.kind);
-    record(asm, hot, config, slow, what, below(site.position, depth));
+    let position = below(site.position, depth);
+    record(asm, hot, config, slow, what, position, site.live.spare);
     asm.bind(cold, off);
     switch::count(asm, cold, site.function);
     for zone in [hot, cold] {
