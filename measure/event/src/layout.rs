@@ -12,7 +12,7 @@
 use crate::record::FunctionId;
 
 pub const POOL_MAGIC: u64 = u64::from_le_bytes(*b"hopsPOOL");
-pub const POOL_VERSION: u32 = 1;
+pub const POOL_VERSION: u32 = 2;
 pub const PAGE: usize = 4096;
 /// Most threads measured at once in one process.
 pub const CONTEXTS_MAX: usize = 1024;
@@ -72,13 +72,14 @@ pub struct PoolHeader {
 pub const FREE_QUEUE_OFFSET: usize = PAGE;
 pub const POOL_HEADER_BYTES: usize = FREE_QUEUE_OFFSET + CONTEXTS_MAX * 4;
 
+/// What a ring's own thread reads and writes: one cache line, right before the slots, so that a probe reaches both from
+/// its address with displacements of one byte.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct RingHeader {
     /// Bytes reserved so far: [`crate::record::STRIDE`] a slot (`xadd` by the owning thread, one
     /// instruction, so that a signal handler's probes cannot take the same slot).
     pub cursor: u64,
-    pub pad0: [u8; 56],
     /// fs base and thread id of the owner, written when the context is claimed; tid 0 = unknown.
     pub owner: u64,
     pub tid: u32,
@@ -87,17 +88,26 @@ pub struct RingHeader {
     /// Address in the target of the pages of this thread's events, one after the other ([`crate::counter`]); 0: there are
     /// none. Written by the recorder.
     pub counters: u64,
-    pub pad1: [u8; 40],
-    /// Records the recorder is done with: a salvage starts here.
-    pub consumed: u64,
-    pub pad2: [u8; 56],
+    pub pad: [u8; 32],
 }
 
+/// Before the slots of a ring: the page that stays when they give their memory back.
 pub const RING_HEADER_BYTES: usize = PAGE;
+/// In it, free-running: records the recorder is done with. A salvage starts there.
+pub const CONSUMED_AT: usize = 0;
+/// In it: the [`RingHeader`].
+pub const RING_HEADER_AT: usize = RING_HEADER_BYTES - size_of::<RingHeader>();
+/// From the [`RingHeader`] to the first slot.
+pub const SLOTS_AT: usize = size_of::<RingHeader>();
 
 /// Bytes of one ring with its header.
 pub const fn ring_bytes(ring_records_log2: u32) -> usize {
     RING_HEADER_BYTES + (crate::record::STRIDE << ring_records_log2)
+}
+
+/// Offset of the [`RingHeader`] of ring `index` from the pool header.
+pub const fn ring_header_offset(index: usize, ring_records_log2: u32) -> usize {
+    ring_offset(index, ring_records_log2) + RING_HEADER_AT
 }
 
 /// Offset of ring `index` from the pool header.
@@ -125,12 +135,14 @@ const _: () = {
     assert!(offset_of!(PoolHeader, calls_foreign) == 200);
     assert!(size_of::<PoolHeader>() <= FREE_QUEUE_OFFSET);
     assert!(offset_of!(RingHeader, cursor) == 0);
-    assert!(offset_of!(RingHeader, owner) == 64);
-    assert!(offset_of!(RingHeader, tid) == 72);
-    assert!(offset_of!(RingHeader, forked) == 76);
-    assert!(offset_of!(RingHeader, counters) == 80);
-    assert!(offset_of!(RingHeader, consumed) == 128);
-    assert!(size_of::<RingHeader>() <= RING_HEADER_BYTES);
+    assert!(offset_of!(RingHeader, owner) == 8);
+    assert!(offset_of!(RingHeader, tid) == 16);
+    assert!(offset_of!(RingHeader, forked) == 20);
+    assert!(offset_of!(RingHeader, counters) == 24);
+    assert!(size_of::<RingHeader>() == 64);
+    // The recorder's line is not the thread's.
+    assert!(RING_HEADER_AT >= CONSUMED_AT + 128);
+    assert!(SLOTS_AT + crate::record::STRIDE <= 128);
     assert!(POOL_HEADER_BYTES.is_multiple_of(PAGE));
     assert!(CONTEXTS_MAX.is_power_of_two());
 };

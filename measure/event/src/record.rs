@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct FunctionId(pub u32);
 
 impl FunctionId {
-    pub const BITS: u32 = 32 - RecordKind::BITS;
+    /// With the kind it is an immediate that is extended by its sign to zeros.
+    pub const BITS: u32 = 31 - RecordKind::BITS;
     pub const MAX: u32 = (1 << Self::BITS) - 1;
 }
 
@@ -48,17 +49,17 @@ impl RecordKind {
 ///
 /// | offset | size | field |
 /// |---|---|---|
-/// | 0 | 8 | TSC; zeroed when the slot is reserved, stored last |
-/// | 8 | 4 | function id << 3 \| kind |
-/// | 12 | 4 | low half of rsp, plus the lap number of the slot (wrapping) |
+/// | 0 | 8 | TSC |
+/// | 8 | 4 | function id << 3 \| kind; stored first, with zeros in what follows |
+/// | 12 | 4 | low half of rsp, plus the mark of the slot's lap (wrapping); stored last |
 ///
 /// rsp is a multiple of 8 at a call by the ABI, so its three low bits carry the lap: a reader can
 /// tell a stored slot from one that was only reserved without any state of its own. Slot `i` of a
-/// ring of `n` is stored when `stack - i / n` is a multiple of 8 and the TSC is not 0
-/// ([`Record::stored`]). Outside rings the lap is 0.
+/// ring of `n` is stored when `stack - lap_mark(i / n)` is a multiple of 8 ([`Record::stored`]): with
+/// the last store it holds this lap's record, whole. Outside rings there is no mark.
 ///
-/// Of kind [`RecordKind::Value`] the first and the last field hold something else, under the same rules:
-/// never 0 in the first, the lap in the low bits of the last ([`crate::value`]).
+/// Of kind [`RecordKind::Value`] the first and the last field hold something else, under the same rule:
+/// the mark in the low bits of the last ([`crate::value`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Record {
@@ -69,7 +70,17 @@ pub struct Record {
 
 /// Bytes from one record to the next; a property of the recording.
 pub const STRIDE: usize = 16;
+/// The bits of the stack word that carry the mark of a lap.
 pub const LAP_MASK: u32 = 7;
+/// What it grows by from lap to lap, and what that of the first is.
+pub const LAP_STEP: u32 = 2;
+pub const LAP_FIRST: u32 = 1;
+
+/// What a slot of this lap adds to its stack word. Odd: zeros are of no lap. A probe stores them first; memory that
+/// nobody has written, or that a ring gave back in between, holds them.
+pub const fn lap_mark(lap: u64) -> u32 {
+    (lap as u32).wrapping_mul(LAP_STEP).wrapping_add(LAP_FIRST)
+}
 
 const _: () = {
     assert!(size_of::<Record>() == STRIDE);
@@ -104,8 +115,8 @@ impl Record {
     /// The record of a ring slot that was read in lap `lap`, or `None` when that lap's record is
     /// not (completely) there.
     pub const fn stored(raw: Record, lap: u64) -> Option<Record> {
-        let rsp_lo32 = raw.stack.wrapping_sub(lap as u32);
-        if raw.tsc == 0 || rsp_lo32 & LAP_MASK != 0 {
+        let rsp_lo32 = raw.stack.wrapping_sub(lap_mark(lap));
+        if rsp_lo32 & LAP_MASK != 0 {
             return None;
         }
         Some(Record {
@@ -157,6 +168,22 @@ mod tests {
         assert_eq!(r.function(), FunctionId(77));
         assert_eq!(r.kind(), Some(RecordKind::TailExit));
         assert_eq!(r.rsp_lo32(), 0xdead_bee8);
+    }
+
+    #[test]
+    fn zeros_are_of_no_lap_and_a_record_of_none_that_is_near() {
+        let record = Record::new(5, FunctionId(7), RecordKind::Exit, 0xffff_fff8);
+        for lap in [0, 1, 2, 3, 7, 8, 1 << 31, (1 << 32) - 1, 1 << 40] {
+            assert_eq!(Record::stored(Record::default(), lap), None);
+            let raw = Record {
+                stack: record.stack.wrapping_add(lap_mark(lap)),
+                ..record
+            };
+            assert_eq!(Record::stored(raw, lap), Some(record));
+            for later in 1..4 {
+                assert_eq!(Record::stored(raw, lap + later), None);
+            }
+        }
     }
 
     #[test]

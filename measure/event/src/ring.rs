@@ -2,8 +2,8 @@
 //!
 //! The memory belongs to another process, which may scribble anything into it at any time. It is
 //! seen as atomics, sizes are the reader's own, and every index is bounded.
-use crate::layout::{CONTEXTS_MAX, FREE_QUEUE_OFFSET, PoolHeader, RING_HEADER_BYTES, RingHeader};
-use crate::layout::{pool_bytes, ring_offset};
+use crate::layout::{CONSUMED_AT, RING_HEADER_AT, RING_HEADER_BYTES, RingHeader};
+use crate::layout::{CONTEXTS_MAX, FREE_QUEUE_OFFSET, PoolHeader, pool_bytes, ring_offset};
 use crate::record::{Record, STRIDE};
 use alloc::vec::Vec;
 use core::mem::offset_of;
@@ -148,12 +148,12 @@ impl<'a> Ring<'a> {
     /// Slots reserved and consumed, from a copy of the header alone.
     pub fn progress(header: &[AtomicU64]) -> Option<(u64, u64)> {
         let word = |offset: usize| Some(header.get(offset / 8)?.load(Ordering::Relaxed));
-        let reserved = word(offset_of!(RingHeader, cursor))? / STRIDE as u64;
-        Some((reserved, word(offset_of!(RingHeader, consumed))?))
+        let reserved = word(RING_HEADER_AT + offset_of!(RingHeader, cursor))? / STRIDE as u64;
+        Some((reserved, word(CONSUMED_AT)?))
     }
 
     fn header(&self, offset: usize) -> &AtomicU64 {
-        &self.words[offset / 8]
+        &self.words[(RING_HEADER_AT + offset) / 8]
     }
 
     /// Slots reserved so far.
@@ -190,13 +190,11 @@ impl<'a> Ring<'a> {
 
     /// Where a salvage starts.
     pub fn consumed(&self) -> u64 {
-        self.header(offset_of!(RingHeader, consumed))
-            .load(Ordering::Relaxed)
+        self.words[CONSUMED_AT / 8].load(Ordering::Relaxed)
     }
 
     pub fn set_consumed(&self, next: u64) {
-        self.header(offset_of!(RingHeader, consumed))
-            .store(next, Ordering::Release);
+        self.words[CONSUMED_AT / 8].store(next, Ordering::Release);
     }
 
     /// Where its thread's probes find the pages of its events; 0: nowhere.
@@ -208,8 +206,9 @@ impl<'a> Ring<'a> {
     fn slot(&self, index: u64) -> Record {
         let n = (index & ((1 << self.records_log2) - 1)) as usize;
         let at = RING_HEADER_BYTES / 8 + n * (STRIDE / 8);
-        // The probe zeroes the TSC, stores id and stack, then the TSC. Read the other way round:
-        // the right lap in the second word proves that the first is either 0 or this lap's.
+        // The probe stores the id with a zero behind it, the TSC, then the stack. Read the other way
+        // round: the right lap in the second word proves that the first is of this lap, or of a later
+        // one, whose counter is then seen by whoever looks at it afterwards.
         let word = self.words[at + 1].load(Ordering::Acquire);
         let tsc = self.words[at].load(Ordering::Acquire);
         Record {

@@ -1,6 +1,7 @@
 //! The generated machine code, as a disassembler sees it: any change shows here and is read.
 use hopscope_event::record::{FunctionId, RecordKind};
 use hopscope_probe::instrument::asm::{Asm, Zone};
+use hopscope_probe::instrument::capture::Reg;
 use hopscope_probe::instrument::emit::probe::{
     Live, ProbeConfig, RSP, Site, Stores, probe, switched,
 };
@@ -91,11 +92,18 @@ fn one_probe(config: ProbeConfig, kind: RecordKind, live: Live, red_zone: bool) 
 fn entry_probe_with_dead_registers() {
     let live = Live {
         rax: false,
-        rcx: true,
-        rdx: true,
         flags: false,
+        ..Live::ALL
     };
     compare("entry", &one_probe(CONFIG, RecordKind::Entry, live, false));
+    let live = Live {
+        spare: Some(Reg::R11),
+        ..live
+    };
+    compare(
+        "entry_spare",
+        &one_probe(CONFIG, RecordKind::Entry, live, false),
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 use super::*;
 use crate::layout::pool_bytes;
-use crate::record::{FunctionId, RecordKind};
+use crate::record::{FunctionId, RecordKind, lap_mark};
 
 const LOG2: u32 = 4;
+const CURSOR: usize = (RING_HEADER_AT + offset_of!(RingHeader, cursor)) / 8;
 
 fn memory(contexts: usize) -> Vec<AtomicU64> {
     (0..pool_bytes(contexts, LOG2) / 8)
@@ -10,15 +11,23 @@ fn memory(contexts: usize) -> Vec<AtomicU64> {
         .collect()
 }
 
+/// The id with a zero behind it, the TSC, the stack.
+const STORES: usize = 3;
+
 /// Does what a probe does, in its order.
 struct Producer<'a>(Ring<'a>);
 
 impl Producer<'_> {
     fn reserve(&self) -> u64 {
-        self.0.words[0].fetch_add(STRIDE as u64, Ordering::AcqRel) / STRIDE as u64
+        self.0.words[CURSOR].fetch_add(STRIDE as u64, Ordering::AcqRel) / STRIDE as u64
     }
 
     fn store(&self, index: u64, tsc: u64) {
+        self.begin(index, tsc, STORES);
+    }
+
+    /// No more than the first of its stores.
+    fn begin(&self, index: u64, tsc: u64, stores: usize) {
         let at = RING_HEADER_BYTES / 8 + (index as usize % (1 << LOG2)) * 2;
         let r = Record::new(
             tsc,
@@ -26,10 +35,15 @@ impl Producer<'_> {
             RecordKind::Entry,
             0x7fff_0008,
         );
-        let stack = r.stack.wrapping_add((index >> LOG2) as u32);
-        self.0.words[at].store(0, Ordering::Release);
-        self.0.words[at + 1].store(r.id_kind as u64 | (stack as u64) << 32, Ordering::Release);
-        self.0.words[at].store(tsc, Ordering::Release);
+        let stack = r.stack.wrapping_add(lap_mark(index >> LOG2));
+        let all: [(usize, u64); STORES] = [
+            (at + 1, r.id_kind as u64),
+            (at, tsc),
+            (at + 1, r.id_kind as u64 | (stack as u64) << 32),
+        ];
+        for (at, word) in &all[..stores] {
+            self.0.words[*at].store(*word, Ordering::Release);
+        }
     }
 
     fn write(&self, n: u64) {
@@ -102,6 +116,51 @@ fn a_reserved_slot_is_waited_for_and_torn_only_at_the_end() {
     assert_eq!((got, d.torn), (alloc::vec![16, 17, 18], 0));
 }
 
+/// Amid its stores, over memory that is new, that was given back in any lap, or that holds an older lap's record.
+#[test]
+fn a_slot_stored_in_part_is_torn() {
+    for (lap, older, stores) in (0..10u64).flat_map(|lap| {
+        let older = (0..4u64).filter(move |older| *older <= lap);
+        older.flat_map(move |older| (0..STORES).map(move |stores| (lap, older, stores)))
+    }) {
+        let words = memory(1);
+        let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
+        let p = Producer(ring);
+        if older > 0 {
+            p.store((lap - older) << LOG2, 999);
+        }
+        ring.words[CURSOR].store((lap << LOG2) * STRIDE as u64, Ordering::Relaxed);
+        let mut at = Position { next: lap << LOG2 };
+        let torn = p.reserve();
+        p.begin(torn, 1000 + torn, stores);
+        p.write(1);
+        let (d, got) = drain(&ring, &mut at, Visit::Final);
+        let whole = (d.torn, d.lost, got);
+        let case = (lap, older, stores);
+        assert_eq!(whole, (1, 0, alloc::vec![torn + 1]), "{case:?}");
+        p.store(torn, 1000 + torn);
+        let mut at = Position { next: torn };
+        assert_eq!(drain(&ring, &mut at, Visit::Live).1, [torn, torn + 1]);
+    }
+}
+
+/// A signal handler's probes went once round the ring while a probe was amid its stores.
+#[test]
+fn who_goes_on_a_lap_later_leaves_no_mixture() {
+    for stores in 1..=STORES {
+        let words = memory(1);
+        let ring = Pool::new(&words, 1, LOG2).unwrap().ring(0).unwrap();
+        let p = Producer(ring);
+        let late = p.reserve();
+        p.write(1 << LOG2);
+        p.begin(late, 1000 + late, stores);
+        let mut at = Position::default();
+        let (d, got) = drain(&ring, &mut at, Visit::Final);
+        assert_eq!((d.torn, d.lost), (1, 1), "{stores} stores");
+        assert_eq!(got, (1..1 << LOG2).collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_slot_left_for_good_does_not_stop_the_reader() {
     let words = memory(1);
@@ -122,8 +181,7 @@ fn scribbled_counter_is_damage_not_a_crash() {
         ring.drain(&mut at, Visit::Live, 100, &mut Vec::new())
             .damaged
     );
-    words[0].store(0, Ordering::Relaxed);
-    ring.words[0].store(u64::MAX, Ordering::Relaxed);
+    ring.words[CURSOR].store(u64::MAX, Ordering::Relaxed);
     let d = ring.drain(&mut at, Visit::Final, 100, &mut Vec::new());
     assert!(d.damaged && (d.lost, d.torn, at.next) == (0, 0, 10));
 }

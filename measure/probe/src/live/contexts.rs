@@ -2,7 +2,7 @@
 use super::error::LiveError;
 use super::table::PatchTable;
 use crate::memory::SharedWords;
-use hopscope_event::layout::{Context, POOL_HEADER_BYTES, ring_bytes};
+use hopscope_event::layout::{Context, ring_header_offset};
 use hopscope_event::ring::Pool;
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::{StoppedProcess, fault, procfs};
@@ -111,7 +111,7 @@ impl<'a> Contexts<'a> {
             return Ok(self.contexts as u32);
         };
         ring.set_owner(owner, tid);
-        let at = POOL_HEADER_BYTES + n as usize * ring_bytes(table.ring_records_log2);
+        let at = ring_header_offset(n as usize, table.ring_records_log2);
         let context = Context {
             owner,
             ring: table.pool.at + at as u64,

@@ -27,7 +27,7 @@ pub use check::TABLE_BYTES_AT_MOST;
 pub const ARENA_NAME: &str = "hopscope-code";
 pub const POOL_NAME: &str = "hopscope-rings";
 const MAGIC: u64 = u64::from_le_bytes(*b"hopsARNA");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the JSON.
 pub const HEAD_BYTES: usize = 64;
 pub const STATE_AT: u64 = 12;

@@ -3,8 +3,8 @@
 use super::attaching::{attach_with, choose};
 use super::target::{Target, compile};
 use hopscope_event::layout::{Context, OFF};
-use hopscope_event::record::Record;
-use hopscope_event::ring::Visit;
+use hopscope_event::record::{Record, RecordKind};
+use hopscope_event::ring::{Position, Visit};
 use hopscope_probe::live::install::{InstallOptions, Stores};
 use hopscope_probe::plan::Item;
 use nix::sys::ptrace;
@@ -49,11 +49,16 @@ impl Stepped {
 
     /// Goes on until this instruction is the next; how many were executed.
     fn reach(&self, at: u64) -> usize {
+        self.reach_looking(at, &mut || ())
+    }
+
+    fn reach_looking(&self, at: u64, look: &mut impl FnMut()) -> usize {
         for steps in 0..STEPS_AT_MOST {
             if ptrace::getregs(self.0).unwrap().rip == at {
                 return steps;
             }
             self.step();
+            look();
         }
         panic!("{at:#x} is not reached");
     }
@@ -221,6 +226,67 @@ fn stamps_only() {
     // rdtsc between the pushes and pops of what it overwrites and is in use.
     assert_eq!(done.instructions, [each_call([5, 3], 5); CALLS]);
     assert_eq!(done.records, 0);
+}
+
+/// A ring of 16 records, three times round: whatever instruction is the next, what its slots say is stored is the record of
+/// that slot and lap.
+#[test]
+fn no_instruction_leaves_a_record_in_part() {
+    const ROUNDS: u64 = 12;
+    let options = InstallOptions {
+        ring_records_log2: 4,
+        ..RECORD
+    };
+    let mut target = Target::start(&compile("instructions"), "present");
+    assert_eq!(target.line(), "ready");
+    let (plan, items) = choose(&target, &["nothing", "increment"]);
+    let entries: Vec<u64> = items
+        .iter()
+        .map(Item::selected)
+        .map(|s| s.pieces[0].svma.wrapping_add(s.bias))
+        .collect();
+    let installed = attach_with(&target, &plan, &items, &options).unwrap();
+    target.tell();
+    let thread = Stepped::seize(target.line().parse().unwrap());
+    let pool = installed.pool();
+    let ring = pool.ring(installed.threads[0].1 as usize).unwrap();
+    let (mut read, mut all): (Position, Vec<Record>) = Default::default();
+    let mut look = || {
+        let known = all.len();
+        let seen = ring.drain(&mut read, Visit::Live, usize::MAX, &mut all);
+        assert_eq!((seen.lost, seen.torn, seen.damaged), (0, 0, false));
+        assert!(all.len() - known <= 1, "one more at most");
+        let [.., before, new] = &all[..] else { return };
+        assert!(new.tsc > before.tsc, "{before:?}, then {new:?}");
+        let kinds = [before.kind().unwrap(), new.kind().unwrap()];
+        match kinds {
+            [RecordKind::Entry, RecordKind::Exit] => {
+                assert_eq!(before.function(), new.function());
+                assert_eq!(before.rsp_lo32(), new.rsp_lo32());
+            }
+            other => assert_eq!(other, [RecordKind::Exit, RecordKind::Entry]),
+        }
+    };
+    // Each call of the target is made again from its entry.
+    for _ in 0..CALLS {
+        target.tell();
+        for entry in &entries {
+            thread.reach(*entry);
+            let registers = ptrace::getregs(thread.0).unwrap();
+            let stack = registers.rsp as ptrace::AddressType;
+            let back = ptrace::read(thread.0, stack).unwrap() as u64;
+            for round in 0..ROUNDS / CALLS as u64 {
+                if round > 0 {
+                    ptrace::setregs(thread.0, registers).unwrap();
+                }
+                thread.reach_looking(back, &mut look);
+            }
+        }
+    }
+    ptrace::detach(thread.0, None).unwrap();
+    target.close_input();
+    assert_eq!(target.exit_code(), Some(0));
+    assert_eq!(all.len() as u64, 4 * ROUNDS);
 }
 
 /// Only the first probe of a thread claims a ring.

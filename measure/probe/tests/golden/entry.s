@@ -7,19 +7,19 @@
   23 mov $0x10,%edx
   28 xadd %rdx,(%rcx)
   2c rorx $0x14,%rdx,%rax
-  32 lea 0x10(%rsp,%rax),%eax
-  39 and $0xFFFF0,%edx
-  3f movq $0,0x1000(%rcx,%rdx)
-  4b mov %eax,0x100C(%rcx,%rdx)
-  52 movl $0x28,0x1008(%rcx,%rdx)
-  5d add %rdx,%rcx
-  60 rdtsc
-  62 shl $0x20,%rdx
-  66 or %rdx,%rax
-  69 mov %rax,0x1000(%rcx)
-  70 pop %rdx
-  71 pop %rcx
+  32 lea 0x11(%rsp,%rax,2),%eax
+  36 push %rax
+  37 and $0xFFFF0,%edx
+  3d add %rdx,%rcx
+  40 rdtsc
+  42 movq $0x28,0x48(%rcx)
+  4a mov %eax,0x40(%rcx)
+  4d mov %edx,0x44(%rcx)
+  50 pop %rax
+  51 mov %eax,0x4C(%rcx)
+  54 pop %rdx
+  55 pop %rcx
   80 call 0x0000000000001000
   85 test %rcx,%rcx
   88 jne 0x0000000000001023
-  8e jmp 0x0000000000001070
+  8e jmp 0x0000000000001054

@@ -8,38 +8,38 @@
   10 lea -0x6F66C35A(%rcx),%ecx
   16 jrcxz 0x000000000000101A
   18 jmp 0x000000000000101F
-  1a jmp 0x00000000000010D3
+  1a jmp 0x0000000000001093
   1f mov %fs:0,%rcx
   28 cmp %gs:0,%rcx
-  31 jne 0x00000000000010C0
+  31 jne 0x0000000000001080
   37 mov %gs:8,%rcx
   40 mov $0x10,%edx
   45 xadd %rdx,(%rcx)
   49 rorx $0x14,%rdx,%rax
-  4f lea 0x20(%rsp,%rax),%eax
-  56 and $0xFFFF0,%edx
-  5c movq $0,0x1000(%rcx,%rdx)
-  68 mov %eax,0x100C(%rcx,%rdx)
-  6f movl $0x28,0x1008(%rcx,%rdx)
-  7a add %rdx,%rcx
-  7d rdtsc
-  7f shl $0x20,%rdx
-  83 or %rdx,%rax
-  86 mov %rax,0x1000(%rcx)
-  8d pop %rdx
-  8e pop %rcx
-  8f pop %rax
-  90 add $0x7F,%al
-  92 sahf
-  93 pop %rax
-  c0 call 0x0000000000001000
-  c5 test %rcx,%rcx
-  c8 jne 0x0000000000001040
-  ce jmp 0x000000000000108D
-  d3 incq %gs:0x28
-  dc pop %rdx
-  dd pop %rcx
-  de pop %rax
-  df add $0x7F,%al
-  e1 sahf
-  e2 pop %rax
+  4f lea 0x21(%rsp,%rax,2),%eax
+  53 push %rax
+  54 and $0xFFFF0,%edx
+  5a add %rdx,%rcx
+  5d rdtsc
+  5f movq $0x28,0x48(%rcx)
+  67 mov %eax,0x40(%rcx)
+  6a mov %edx,0x44(%rcx)
+  6d pop %rax
+  6e mov %eax,0x4C(%rcx)
+  71 pop %rdx
+  72 pop %rcx
+  73 pop %rax
+  74 add $0x7F,%al
+  76 sahf
+  77 pop %rax
+  80 call 0x0000000000001000
+  85 test %rcx,%rcx
+  88 jne 0x0000000000001040
+  8e jmp 0x0000000000001071
+  93 incq %gs:0x28
+  9c pop %rdx
+  9d pop %rcx
+  9e pop %rax
+  9f add $0x7F,%al
+  a1 sahf
+  a2 pop %rax

@@ -1,30 +1,30 @@
    0 cmpl $0x6F66C35A,%gs:0x18
-   c je 0x00000000000010D3
+   c je 0x0000000000001093
   12 push %rax
   13 push %rcx
   14 push %rdx
   15 mov %fs:0,%rcx
   1e cmp %gs:0,%rcx
-  27 jne 0x00000000000010C0
+  27 jne 0x0000000000001080
   2d mov %gs:8,%rcx
   36 mov $0x10,%edx
   3b xadd %rdx,(%rcx)
   3f rorx $0x14,%rdx,%rax
-  45 lea 0x18(%rsp,%rax),%eax
-  4c and $0xFFFF0,%edx
-  52 movq $0,0x1000(%rcx,%rdx)
-  5e mov %eax,0x100C(%rcx,%rdx)
-  65 movl $0x28,0x1008(%rcx,%rdx)
-  70 add %rdx,%rcx
-  73 rdtsc
-  75 shl $0x20,%rdx
-  79 or %rdx,%rax
-  7c mov %rax,0x1000(%rcx)
-  83 pop %rdx
-  84 pop %rcx
-  85 pop %rax
-  c0 call 0x0000000000001000
-  c5 test %rcx,%rcx
-  c8 jne 0x0000000000001036
-  ce jmp 0x0000000000001083
-  d3 incq %gs:0x28
+  45 lea 0x19(%rsp,%rax,2),%eax
+  49 push %rax
+  4a and $0xFFFF0,%edx
+  50 add %rdx,%rcx
+  53 rdtsc
+  55 movq $0x28,0x48(%rcx)
+  5d mov %eax,0x40(%rcx)
+  60 mov %edx,0x44(%rcx)
+  63 pop %rax
+  64 mov %eax,0x4C(%rcx)
+  67 pop %rdx
+  68 pop %rcx
+  69 pop %rax
+  80 call 0x0000000000001000
+  85 test %rcx,%rcx
+  88 jne 0x0000000000001036
+  8e jmp 0x0000000000001067
+  93 incq %gs:0x28

@@ -25,11 +25,11 @@
   7d movabs $0x7F0000001000,%rax
   87 add %rax,%rdx
   8a imul $0x101000,%rcx
-  91 lea 0x2000(%rbx,%rcx),%rcx
+  91 lea 0x2FC0(%rbx,%rcx),%rcx
   99 mov %fs:0x2D0,%eax
-  a1 mov %eax,0x48(%rcx)
+  a1 mov %eax,0x10(%rcx)
   a7 mov %fs:0,%rax
-  b0 mov %rax,0x40(%rcx)
+  b0 mov %rax,8(%rcx)
   b7 mov %rbx,0x10(%rdx)
   bb mov %rcx,8(%rdx)
   bf mov %rax,(%rdx)

@@ -1,6 +1,7 @@
 //! Which of the probe's scratch registers are dead at the entry: a register that the function
 //! overwrites before it reads it holds nothing anybody can miss (its callers already know that
 //! this function clobbers it, `-fipa-ra` included).
+use crate::instrument::capture::Reg;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register, RflagsBits,
@@ -16,6 +17,8 @@ const STATUS_FLAGS: u32 = RflagsBits::OF
 /// Registers a probe has to put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Live {
+    /// One that it may use beside these, and need not.
+    pub spare: Option<Reg>,
     pub rax: bool,
     pub rcx: bool,
     pub rdx: bool,
@@ -24,6 +27,7 @@ pub struct Live {
 
 impl Live {
     pub const ALL: Live = Live {
+        spare: None,
         rax: true,
         rcx: true,
         rdx: true,
@@ -35,13 +39,27 @@ impl Live {
     }
 }
 
+/// What is followed: those that a probe uses in any case, and those that it may use where they are dead.
+const FOLLOWED: [(Register, Reg); 9] = [
+    (Register::RAX, Reg::RAX),
+    (Register::RCX, Reg::RCX),
+    (Register::RDX, Reg::RDX),
+    (Register::RSI, Reg::RSI),
+    (Register::RDI, Reg::RDI),
+    (Register::R8, Reg::R8),
+    (Register::R9, Reg::R9),
+    (Register::R10, Reg::R10),
+    (Register::R11, Reg::R11),
+];
+const USED: usize = 3;
+
 /// Straight-line scan from the entry; whatever is undecided at the first branch is live.
 pub fn at_entry(bytes: &[u8], svma: u64) -> Live {
     let mut decoder = Decoder::with_ip(64, bytes, svma, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
     let mut ins = Instruction::default();
-    // [rax, rcx, rdx]: Some(true) = read first, Some(false) = overwritten first
-    let mut regs: [Option<bool>; 3] = [None; 3];
+    // Some(true) = read first, Some(false) = overwritten first
+    let mut regs: [Option<bool>; FOLLOWED.len()] = [None; FOLLOWED.len()];
     let mut flags_unread = STATUS_FLAGS;
     let mut flags: Option<bool> = None;
     for _ in 0..24 {
@@ -58,9 +76,9 @@ pub fn at_entry(bytes: &[u8], svma: u64) -> Live {
         let info = factory.info(&ins);
         for read in [true, false] {
             for used in info.used_registers() {
-                let Some(slot) = [Register::RAX, Register::RCX, Register::RDX]
+                let Some(slot) = FOLLOWED
                     .iter()
-                    .position(|r| *r == used.register().full_register())
+                    .position(|(r, _)| *r == used.register().full_register())
                 else {
                     continue;
                 };
@@ -81,8 +99,9 @@ pub fn at_entry(bytes: &[u8], svma: u64) -> Live {
     }
     let live = |state: Option<bool>| state != Some(false);
     let flags = live(flags);
-    // Saving the flags takes rax.
+    let spare = (USED..FOLLOWED.len()).find(|slot| !live(regs[*slot]));
     Live {
+        spare: spare.map(|slot| FOLLOWED[slot].1),
         rax: live(regs[0]),
         rcx: live(regs[1]),
         rdx: live(regs[2]),
@@ -166,12 +185,25 @@ mod tests {
         assert_eq!(
             live,
             Live {
+                spare: None,
                 rax: false,
                 rcx: true,
                 rdx: true,
                 flags: false
             }
         );
+    }
+
+    #[test]
+    fn a_spare_register_is_one_that_is_overwritten_whole_and_first() {
+        // mov esi, 1 after lea rax, [rsi]; mov r9, rdi; ret
+        let code = [0x48, 0x8d, 0x06, 0xbe, 1, 0, 0, 0, 0x49, 0x89, 0xf9, 0xc3];
+        assert_eq!(at_entry(&code, 0).spare, Some(Reg::R9));
+        // mov r8b, 1; cmove r10, rdi; ret; mov r11d, 1
+        let code = [
+            0x41, 0xb0, 1, 0x4c, 0x0f, 0x44, 0xd7, 0xc3, 0x41, 0xbb, 1, 0, 0, 0,
+        ];
+        assert_eq!(at_entry(&code, 0).spare, None);
     }
 
     #[test]

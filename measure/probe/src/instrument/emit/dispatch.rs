@@ -106,7 +106,7 @@ pub fn dispatcher(
                 for crossing in leaving {
                     let position = below(crossing.position, depth(pushed));
                     let what = (crossing.function, crossing.kind);
-                    probe::record(asm, z, config, slow, what, position);
+                    probe::record(asm, z, config, slow, what, position, None);
                 }
                 let position = FrameAddress::Rsp(depth(pushed) as i32);
                 match kind {
@@ -120,7 +120,10 @@ pub fn dispatcher(
                         };
                         capture::exit(asm, z, config, slow, site, counters);
                     }
-                    _ => probe::record(asm, z, config, slow, (function, kind), position),
+                    _ => {
+                        let what = (function, kind);
+                        probe::record(asm, z, config, slow, what, position, None);
+                    }
                 }
             }
             // What is live here was saved.

@@ -7,9 +7,12 @@ use super::slow::Slow;
 use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
 pub use crate::instrument::body::liveness::Live;
+use crate::instrument::capture::Reg;
 use crate::locate::FrameAddress;
-use hopscope_event::layout::{Context, RING_HEADER_BYTES};
-use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
+use hopscope_event::layout::{Context, SLOTS_AT};
+use hopscope_event::record::{
+    FunctionId, LAP_FIRST, LAP_STEP, Record, RecordKind, STRIDE, id_kind,
+};
 use std::mem::offset_of;
 
 /// What the generated code is made for: fixed for a recording.
@@ -90,7 +93,7 @@ pub fn restore(asm: &mut Asm, zone: Zone, live: Live) {
     }
 }
 
-/// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx and the flags are
+/// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx, the flags and `spare` are
 /// free. `position` is the stack position that the record shall show.
 pub fn record(
     asm: &mut Asm,
@@ -99,10 +102,11 @@ pub fn record(
     slow: Slow,
     (function, kind): (FunctionId, RecordKind),
     position: FrameAddress,
+    spare: Option<Reg>,
 ) {
     let done = asm.label();
     ring(asm, zone, slow.of(kind), done);
-    store(asm, zone, config, id_kind(function, kind), position);
+    store(asm, zone, config, id_kind(function, kind), position, spare);
     asm.bind(zone, done);
 }
 
@@ -131,10 +135,21 @@ fn gs_load(op: u8, offset: usize) -> [u8; 9] {
     [0x65, 0x48, op, 0x0c, 0x25, o[0], o[1], o[2], o[3]]
 }
 
-/// rcx = ring header. The order of the stores is the protocol: TSC zero, id and stack, TSC.
-fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position: FrameAddress) {
+/// The lap is an index of `lea`, scaled by this.
+const _: () = assert!(LAP_STEP == 2);
+
+/// rcx = ring header. The order of the stores is the protocol: the id takes the mark of whatever lap is there away, and
+/// the stack, which is last, brings that of this lap.
+fn store(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    id_kind: u32,
+    position: FrameAddress,
+    spare: Option<Reg>,
+) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
-    let slot = |field: usize| ((RING_HEADER_BYTES + field) as u32).to_le_bytes();
+    let slot = |field: usize| (SLOTS_AT + field) as u8;
     asm.bytes(zone, &[0xba]); // mov edx, STRIDE
     asm.bytes(zone, &(STRIDE as u32).to_le_bytes());
     // xadd [rcx], rdx: one instruction, so that a signal handler cannot take the same slot
@@ -149,37 +164,57 @@ fn store(asm: &mut Asm, zone: Zone, config: &ProbeConfig, id_kind: u32, position
             &[0x48, 0x89, 0xd0, 0x48, 0xc1, 0xe8, ring_bytes_log2 as u8],
         );
     }
-    // lea eax, [rsp + rax + offset], or of rbp: the base is in the low bits of the last byte
-    let (base, offset) = match position {
-        FrameAddress::Rsp(offset) => (4, offset),
-        FrameAddress::Rbp(offset) => (5, offset),
-    };
-    asm.bytes(zone, &[0x8d, 0x84, base]);
-    asm.bytes(zone, &offset.to_le_bytes());
+    // rdtsc takes rax and rdx.
+    let word = spare.unwrap_or(Reg::RAX);
+    stack_word(asm, zone, word, position);
+    if spare.is_none() {
+        asm.bytes(zone, PUSH_RAX);
+    }
     // and edx, ring bytes - stride
     asm.bytes(zone, &[0x81, 0xe2]);
     asm.bytes(
         zone,
         &(((1u64 << ring_bytes_log2) - STRIDE as u64) as u32).to_le_bytes(),
     );
-    // mov qword [rcx + rdx + tsc], 0
-    asm.bytes(zone, &[0x48, 0xc7, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
-    asm.bytes(zone, &[0; 4]);
-    // mov [rcx + rdx + stack], eax
-    asm.bytes(zone, &[0x89, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, stack)));
-    // mov dword [rcx + rdx + id_kind], imm
-    asm.bytes(zone, &[0xc7, 0x84, 0x11]);
-    asm.bytes(zone, &slot(offset_of!(Record, id_kind)));
-    asm.bytes(zone, &id_kind.to_le_bytes());
     asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
     config.clock(asm, zone);
-    // shl rdx, 32; or rax, rdx
-    asm.bytes(zone, &[0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0]);
-    // mov [rcx + tsc], rax
-    asm.bytes(zone, &[0x48, 0x89, 0x81]);
-    asm.bytes(zone, &slot(offset_of!(Record, tsc)));
+    // mov qword [rcx + id_kind], imm: zeros in the stack word
+    asm.bytes(zone, &[0x48, 0xc7, 0x41, slot(offset_of!(Record, id_kind))]);
+    asm.bytes(zone, &id_kind.to_le_bytes());
+    // mov [rcx + tsc], eax; mov [rcx + tsc + 4], edx: cheaper than to put the halves together
+    asm.bytes(zone, &[0x89, 0x41, slot(offset_of!(Record, tsc))]);
+    asm.bytes(zone, &[0x89, 0x51, slot(offset_of!(Record, tsc) + 4)]);
+    if spare.is_none() {
+        asm.bytes(zone, POP_RAX);
+    }
+    // mov [rcx + stack], word
+    let (rex, field) = register_field(word);
+    asm.bytes(zone, rex);
+    asm.bytes(zone, &[0x89, 0x41 | field, slot(offset_of!(Record, stack))]);
+}
+
+/// What a 32-bit register is in an instruction: a prefix, and bits of the byte behind the opcode.
+fn register_field(reg: Reg) -> (&'static [u8], u8) {
+    let rex: &[u8] = if reg.0 < 8 { &[] } else { &[0x44] };
+    (rex, (reg.0 & 7) << 3)
+}
+
+/// lea word, [rsp + rax*2 + offset], or of rbp: the base is in the low bits of the last byte.
+fn stack_word(asm: &mut Asm, zone: Zone, word: Reg, position: FrameAddress) {
+    let (rex, field) = register_field(word);
+    asm.bytes(zone, rex);
+    let (base, offset) = match position {
+        FrameAddress::Rsp(offset) => (4, offset),
+        FrameAddress::Rbp(offset) => (5, offset),
+    };
+    let offset = offset.wrapping_add(LAP_FIRST as i32);
+    match i8::try_from(offset) {
+        Ok(short) => asm.bytes(zone, &[0x8d, 0x44 | field, 0x40 | base, short as u8]),
+        Err(_) => {
+            asm.bytes(zone, &[0x8d, 0x84 | field, 0x40 | base]);
+            asm.bytes(zone, &offset.to_le_bytes());
+        }
+    }
 }
 
 /// What a probe at this place needs to know.
@@ -217,7 +252,8 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
     if config.stores == Stores::Records {
         let depth = pushed + if site.red_zone { 128 } else { 0 };
         let what = (site.function, site.kind);
-        record(asm, zone, config, slow, what, below(site.position, depth));
+        let position = below(site.position, depth);
+        record(asm, zone, config, slow, what, position, site.live.spare);
     }
     restore(asm, zone, site.live);
     if site.red_zone {
@@ -242,7 +278,8 @@ pub fn switched(asm: &mut Asm, config: &ProbeConfig, slow: Slow, site: Site) {
     let depth = save(asm, hot, site.live) + if site.red_zone { 128 } else { 0 };
     switch::test_keeping_flags(asm, hot, off);
     let what = (site.function, site.kind);
-    record(asm, hot, config, slow, what, below(site.position, depth));
+    let position = below(site.position, depth);
+    record(asm, hot, config, slow, what, position, site.live.spare);
     asm.bind(cold, off);
     switch::count(asm, cold, site.function);
     for zone in [hot, cold] {

@@ -5,7 +5,8 @@
 //! known, else it stays 0.
 use crate::instrument::asm::{Asm, Label, Zone};
 use hopscope_event::layout::{
-    CONTEXTS_MAX, Context, FREE_QUEUE_OFFSET, POOL_HEADER_BYTES, PoolHeader, RingHeader, ring_bytes,
+    CONTEXTS_MAX, Context, FREE_QUEUE_OFFSET, PoolHeader, RingHeader, ring_bytes,
+    ring_header_offset,
 };
 use hopscope_event::record::RecordKind;
 use std::mem::offset_of;
@@ -171,7 +172,8 @@ pub fn claim(asm: &mut Asm, config: &SlowConfig, entry: Label, counts: bool) {
         &(ring_bytes(config.ring_records_log2) as u32).to_le_bytes(),
     );
     asm.bytes(z, &[0x48, 0x8d, 0x8c, 0x0b]);
-    asm.bytes(z, &(POOL_HEADER_BYTES as u32).to_le_bytes());
+    let first = ring_header_offset(0, config.ring_records_log2) as u32;
+    asm.bytes(z, &first.to_le_bytes());
     if config.follow_forks {
         forked(asm, config);
     }

@@ -2,6 +2,7 @@
 use super::*;
 use crate::live::table::tests::table;
 use crate::memory::SharedWords;
+use hopscope_event::layout::ring_header_offset;
 use hopscope_event::record::STRIDE;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
@@ -18,7 +19,8 @@ fn rings_that_are_not_there_any_more_are_counted() {
     memfd.set_len(table.pool.len).unwrap();
     let pool = SharedWords::map(&memfd, table.pool.len as usize).unwrap();
     for ring in 0..2 {
-        pool.words()[ring_offset(ring, RECORDS_LOG2) / 8].store(STRIDE as u64, Ordering::Relaxed);
+        let cursor = ring_header_offset(ring, RECORDS_LOG2) / 8;
+        pool.words()[cursor].store(STRIDE as u64, Ordering::Relaxed);
     }
     table.pool.at = pool.words().as_ptr() as u64;
     let memory = TargetMemory::open(std::process::id() as i32).unwrap();

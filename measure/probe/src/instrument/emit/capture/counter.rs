@@ -9,7 +9,7 @@ use crate::instrument::asm::Zone;
 use crate::instrument::capture::{Capture, ReadCounter, Reg};
 use hopscope_event::counter::COUNT_BITS;
 use hopscope_event::layout::{PAGE, RingHeader};
-use hopscope_event::record::RecordKind;
+use hopscope_event::record::{LAP_FIRST, LAP_STEP, RecordKind};
 use hopscope_event::value::{Content, place};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -60,13 +60,13 @@ impl Emitter<'_> {
                 c.or(rax, rdx)
             }),
         }
-        let number = place(capture.entry.capture, 0) as i32;
+        let number = (place(capture.entry.capture, 0) + LAP_FIRST) as i32;
         self.slot();
         self.code(|c| {
             c.mov(esi, edi)?;
             c.and(esi, LOW_UPDATES as i32)?;
             c.shl(esi, UPDATES_TO_ELEMENT)?;
-            c.lea(edx, rdx + rsi + number)?;
+            c.lea(edx, rsi + rdx * LAP_STEP + number)?;
             c.shr(edi, HIGH_UPDATES_FROM)?;
             c.shl(rdi, COUNT_BITS)?;
             c.or(rax, rdi)?;
@@ -83,7 +83,7 @@ impl Emitter<'_> {
         self.code(|c| c.mov(eax, NOT_OPENED));
         self.asm.bind(cold, absent);
         self.slot();
-        self.code(|c| c.lea(edx, rdx + number));
+        self.code(|c| c.lea(edx, rdx * LAP_STEP + number));
         self.store(RecordKind::Value, rax);
         self.asm.rel32(cold, JMP, done, &[]);
         self.zone = hot;

@@ -4,8 +4,10 @@ use super::super::slow::Slow;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::capture::{Capture, Reg, Source};
 use crate::locate::FrameAddress;
-use hopscope_event::layout::RING_HEADER_BYTES;
-use hopscope_event::record::{FunctionId, Record, RecordKind, STRIDE, id_kind};
+use hopscope_event::layout::SLOTS_AT;
+use hopscope_event::record::{
+    FunctionId, LAP_FIRST, LAP_STEP, Record, RecordKind, STRIDE, id_kind,
+};
 use hopscope_event::value::place;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -122,7 +124,7 @@ impl<'a> Emitter<'a> {
         self.code(|c| c.xadd(qword_ptr(r8), rdx));
     }
 
-    /// rcx = the slot that r9 counts, edx = its lap; its time stamp is zeroed.
+    /// rcx = the slot that r9 counts, rdx = its lap.
     pub(super) fn slot(&mut self) {
         let log2 = self.config.ring_records_log2 + STRIDE.ilog2();
         let mask = ((1u64 << log2) - STRIDE as u64) as u32;
@@ -131,19 +133,17 @@ impl<'a> Emitter<'a> {
             c.mov(ecx, r9d)?;
             c.shr(rdx, log2)?;
             c.and(ecx, mask as i32)?;
-            c.add(rcx, r8)?;
-            c.mov(qword_ptr(rcx + field(offset_of!(Record, tsc))), 0)
+            c.add(rcx, r8)
         });
     }
 
-    /// Stores edx and the kind, and last `word`; the next slot follows.
+    /// Stores the kind, `word` and edx, in the order of the protocol; the next slot follows.
     pub(super) fn store(&mut self, kind: RecordKind, word: AsmRegister64) {
         let id_kind = id_kind(self.function, kind);
-        self.code(|c| {
-            c.mov(dword_ptr(rcx + field(offset_of!(Record, stack))), edx)?;
-            c.mov(dword_ptr(rcx + field(offset_of!(Record, id_kind))), id_kind)
-        });
+        let mut last = edx;
         if kind == RecordKind::Entry {
+            self.code(|c| c.mov(r10d, edx));
+            last = r10d;
             self.clock();
             self.code(|c| {
                 c.shl(rdx, 32)?;
@@ -151,25 +151,31 @@ impl<'a> Emitter<'a> {
             });
         }
         self.code(|c| {
+            // Zeros in the stack word.
+            c.mov(
+                qword_ptr(rcx + field(offset_of!(Record, id_kind))),
+                id_kind as i32,
+            )?;
             c.mov(qword_ptr(rcx + field(offset_of!(Record, tsc))), word)?;
+            c.mov(dword_ptr(rcx + field(offset_of!(Record, stack))), last)?;
             c.add(r9, STRIDE as i32)
         });
     }
 
     pub(super) fn record(&mut self, kind: RecordKind, word: AsmRegister64) {
-        let depth = self.frame.depth() as i32;
+        let depth = self.frame.depth() as i32 + LAP_FIRST as i32;
         self.slot();
-        self.code(|c| c.lea(edx, rsp + rdx + depth));
+        self.code(|c| c.lea(edx, rsp + rdx * LAP_STEP + depth));
         self.store(kind, word);
     }
 
     /// rax = the value, extended. `element`: the register that holds its index, already shifted.
     pub(super) fn value(&mut self, capture: &Capture, element: Option<AsmRegister64>) {
         self.slot();
-        let place = place(capture.entry.capture, 0) as i32;
+        let place = (place(capture.entry.capture, 0) + LAP_FIRST) as i32;
         let top = capture.scalar.may_be_negative();
         self.code(|c| {
-            c.lea(edx, rdx + place)?;
+            c.lea(edx, rdx * LAP_STEP + place)?;
             if let Some(element) = element {
                 c.add(rdx, element)?;
             }
@@ -197,9 +203,9 @@ impl<'a> Emitter<'a> {
     /// rax = a word that is no value.
     pub(super) fn absent(&mut self, capture: &Capture, element: Option<AsmRegister64>) {
         self.slot();
-        let place = place(capture.entry.capture, 0) as i32;
+        let place = (place(capture.entry.capture, 0) + LAP_FIRST) as i32;
         self.code(|c| {
-            c.lea(edx, rdx + place)?;
+            c.lea(edx, rdx * LAP_STEP + place)?;
             match element {
                 Some(element) => c.add(rdx, element),
                 None => Ok(()),
@@ -211,5 +217,5 @@ impl<'a> Emitter<'a> {
 
 /// Offset of a field of the slot whose place from the ring header is in a register.
 pub(super) fn field(at: usize) -> i32 {
-    (RING_HEADER_BYTES + at) as i32
+    (SLOTS_AT + at) as i32
 }
