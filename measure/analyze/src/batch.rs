@@ -1,6 +1,6 @@
 //! What analysis is fed with.
 use crate::taken::Taken;
-use hopscope_event::{Record, ThreadIx};
+use hopscope_event::{Record, ThreadIx, Tsc};
 
 /// Consecutive records of one thread's ring.
 #[derive(Debug, Clone, Copy)]
@@ -17,4 +17,12 @@ pub struct Batch<'a> {
     pub taken: &'a [Taken],
     /// What others did meanwhile was not all read when this was passed on.
     pub early: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// Stamps of its records: captured values and readings of counters have none.
+    pub(crate) fn stamps(&self) -> impl DoubleEndedIterator<Item = Tsc> + use<'a> {
+        let stamped = self.records.iter().filter(|r| r.value().is_none());
+        stamped.map(|r| Tsc(r.tsc))
+    }
 }

@@ -18,11 +18,10 @@ use crate::limbo::{Limbo, Moved};
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::taken::TakenPages;
 use crate::values::{self, Returned};
-use hopscope_event::{
-    CapturePlace, Content, CounterReading, FunctionId, Record, RecordKind, Value,
-};
+use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
 
 mod moved;
+mod readings;
 
 pub use crate::mark::Mark;
 pub use crate::sink::{Call, Enter, Gap, Sink};
@@ -171,41 +170,6 @@ impl Pairer {
         match frame {
             Some(frame) => values::tell(frame, &value, sink),
             None => self.oddities.values_homeless += 1,
-        }
-    }
-
-    fn reading(
-        &mut self,
-        function: FunctionId,
-        value: Value,
-        reading: &CounterReading,
-        sink: &mut impl Sink,
-    ) {
-        self.oddities.readings += 1;
-        let wanted = sink.counter(reading.counter).is_some();
-        match reading.at {
-            CapturePlace::Return => {
-                if !self.returned.are_of(function) {
-                    self.returned.give_up(&mut self.oddities);
-                }
-                if wanted {
-                    self.counting.get_or_insert_default();
-                    self.returned.push(function, value);
-                }
-            }
-            CapturePlace::Entry | CapturePlace::Body => {
-                let own = |f: &&mut Frame| {
-                    reading.at == CapturePlace::Entry && self.just_entered && f.function == function
-                };
-                match self.running.frames.last_mut().filter(own) {
-                    Some(frame) if wanted => {
-                        let counting = self.counting.get_or_insert_default();
-                        counting.at_entry(frame, reading);
-                    }
-                    Some(_) => {}
-                    None => self.oddities.readings_homeless += 1,
-                }
-            }
         }
     }
 

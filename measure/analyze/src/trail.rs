@@ -182,13 +182,11 @@ impl Trail {
         let gap = of.thread.continues(batch);
         of.thread.pairer.gap(gap, &mut watch);
         if gap.lost > 0 || gap.torn > 0 || gap.discontinuous {
-            let next = batch.records.first().map(|r| Tsc(r.tsc));
+            let next = batch.stamps().next();
             watch.observer.gap(batch.thread, of.last, next, gap);
         }
         of.thread.pairer.feed_batch(batch, &mut watch);
-        if let Some(last) = batch.records.last() {
-            of.last = Some(Tsc(last.tsc));
-        }
+        of.last = batch.stamps().next_back().or(of.last);
     }
 
     /// The recording ends here.

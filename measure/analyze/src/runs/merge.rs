@@ -53,7 +53,9 @@ impl Rounds {
         }
         self.last = Some(batch.thread);
         self.last_was_full = batch.records.len() >= VISIT_PART_RECORDS;
-        self.newest = self.newest.max(batch.records.last().map_or(0, |r| r.tsc));
+        self.newest = self
+            .newest
+            .max(batch.stamps().next_back().map_or(0, |at| at.0));
         passed
     }
 }
@@ -101,5 +103,36 @@ impl Merge {
         run.ix = RunIx(self.given);
         self.given += 1;
         Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopscope_event::value::number;
+    use hopscope_event::{CapturePlace, Content, FunctionId, Record, RecordKind, Value};
+
+    /// A value that is taken for a stamp would be later than all that is to come.
+    #[test]
+    fn a_captured_value_at_the_end_of_a_batch_is_no_stamp() {
+        let entry = Record::new(100, FunctionId(0), RecordKind::Entry, 0x1000);
+        let value = Value {
+            capture: number(CapturePlace::Entry, 0),
+            element: 0,
+            content: Content::Value(1 << 40),
+        };
+        let records = [entry, value.record(FunctionId(0))];
+        let batch = Batch {
+            thread: ThreadIx(0),
+            first_index: 0,
+            lost: 0,
+            torn: 0,
+            records: &records,
+            taken: &[],
+            early: false,
+        };
+        let mut rounds = Rounds::default();
+        let passed: Vec<_> = (0..3).filter_map(|_| rounds.visit(&batch)).collect();
+        assert_eq!(passed.last(), Some(&100));
     }
 }

@@ -244,7 +244,7 @@ impl Sample {
                 let opened = thread.0 == 0 || ticks > 2_000_300;
                 let read = |number: u8| {
                     let count = [ticks * 3, ticks * 2, ticks / 200_000][usize::from(number)];
-                    let updates = (ticks / 202_000) as u32 * 2;
+                    let updates = 0x5_0007 + (ticks / 202_000) as u32 * 2;
                     match opened {
                         true => Count { count, updates }.parts(),
                         false => (Content::NotOpened, 0),
