@@ -7,16 +7,20 @@
  *   join        how often they did
  *   fork N      N calls of outer in a forked child
  *   sleep K N   N calls that sleep K times each; context switches of each as the kernel accounts them
+ *   signals N   N children that a signal handler forks between calls of inner or in them, and that go on there; how many
+ *               were killed by a signal
  *   spin K N    N calls of K turns, three instructions each
  *   drop        has no privileges from now on
  *   exec        becomes cat(1) */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,6 +144,46 @@ static void run(long n)
 	}
 }
 
+static volatile int is_child;
+static volatile long forks, killed;
+
+static void fork_here(int number)
+{
+	int status = 0;
+	pid_t child;
+	(void)number;
+	if (is_child)
+		return;
+	child = fork();
+	if (!child) {
+		struct itimerval none = { { 0, 0 }, { 0, 0 } };
+		is_child = 1;
+		setitimer(ITIMER_REAL, &none, NULL);
+		return;
+	}
+	while (waitpid(child, &status, 0) < 0)
+		;
+	forks++;
+	killed += WIFSIGNALED(status);
+}
+
+static void fork_in_handlers(long n)
+{
+	struct sigaction action = { .sa_handler = fork_here, .sa_flags = SA_RESTART };
+	struct itimerval every = { { 0, 700 }, { 0, 700 } }, none = { { 0, 0 }, { 0, 0 } };
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (forks < n)
+		for (int i = 0; i < 1000; i++) {
+			spinner(1);
+			if (is_child)
+				_exit(0);
+		}
+	setitimer(ITIMER_REAL, &none, NULL);
+	printf("%ld %ld\n", forks, killed);
+	forks = killed = 0;
+}
+
 int main(void)
 {
 	char line[128];
@@ -186,6 +230,9 @@ int main(void)
 				printf("%ld ", switches() - before);
 			}
 			printf("\n");
+			continue;
+		} else if (sscanf(line, "signals %ld", &n) == 1) {
+			fork_in_handlers(n);
 			continue;
 		} else if (sscanf(line, "spin %ld %ld", &k, &n) == 2) {
 			while (n--)

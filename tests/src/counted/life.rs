@@ -1,7 +1,7 @@
 //! Events go with what they were opened for, whatever becomes of the recorder or the target.
 use super::program::{Program, events};
 use anyhow::{Result, ensure};
-use hopscope_tests::{Requirement, Suite, hopscope, scratch};
+use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -10,6 +10,7 @@ pub(super) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Root, Requirement::Gcc, Requirement::Fsgsbase];
     suite.case("counted::the_guardian_takes_events_away", needs, guarded);
     suite.case("counted::detach_takes_events_away", needs, detached);
+    suite.case("counted::forks_in_signal_handlers", needs, forks);
     suite.case(
         "counted::killed_while_events_are_handed_over",
         needs,
@@ -45,6 +46,24 @@ fn detached() -> Result<()> {
     hopscope(&["detach", "-p", &program.pid().to_string()])?.expect_code(0)?;
     program.expect_clean()?;
     program.told("run 100").map(drop)
+}
+
+/// Children go on where the handler came, in probes too, also in those that read the pages of events, which a child has not.
+fn forks() -> Result<()> {
+    let n = counts().pick(1_000, 10_000);
+    for function in ["spinner", "spinner(@context-switches)"] {
+        let mut program = Program::start()?;
+        let recording = program.record(&[function], &scratch().join("counted.hop"))?;
+        let said = program.told(&format!("signals {n}"))?;
+        recording.stop()?;
+        let numbers: Vec<u64> = said.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+        let &[forks, killed] = numbers.as_slice() else {
+            anyhow::bail!("{said}");
+        };
+        println!("{function}: {killed} of {forks} children were killed");
+        ensure!(killed == 0, "{killed} of {forks}");
+    }
+    Ok(())
 }
 
 /// As in measure/process/src/fault.rs.

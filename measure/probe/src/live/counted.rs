@@ -117,6 +117,8 @@ impl Installed {
                 None => self.emulate(stopped, counter, page),
             });
         }
+        let behind = at + (events.len() * PAGE) as u64;
+        mapped = mapped.and_then(|()| grow_in_children(stopped, behind));
         for (n, fd) in given.iter().enumerate() {
             if let Some(passage) = passage {
                 let closed = passage.close_file(stopped, n, *fd);
@@ -142,4 +144,19 @@ impl Installed {
             written.map_err(LiveError::io(self.pid, "writing to a page of an event"))
         })
     }
+}
+
+/// What takes the place of the events below it in a forked child.
+fn grow_in_children(stopped: &mut StoppedProcess, at: u64) -> Result<(), LiveError> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_GROWSDOWN;
+    let none = u64::MAX;
+    let args = [
+        at,
+        PAGE as u64,
+        libc::PROT_READ as u64,
+        flags as u64,
+        none,
+        0,
+    ];
+    call(stopped, "mmap", libc::SYS_mmap, args).map(drop)
 }

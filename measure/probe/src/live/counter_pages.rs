@@ -1,5 +1,10 @@
-//! Where the pages of events lie in a target: four for each context, whether or not they are mapped, and one that never
-//! is. The place is kept by a mapping of the rings' memfd that nobody may touch; events are mapped over parts of it.
+//! Where the pages of events lie in a target: four for each context and one behind them, whether or not they are mapped,
+//! and a last one that never is. The place is kept by a mapping of the rings' memfd that nobody may touch; events are mapped
+//! over parts of it.
+//!
+//! A forked child has no pages of events (VM_DONTCOPY), and may have been forked by a signal handler in the middle of a
+//! probe that reads one. So a page that grows down lies right behind those of each context: in the child it grows into
+//! their place at the first touch (expand_stack(), mm/vma.c), and reads zeros, which are of no counter.
 use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable};
 use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::layout::PAGE;
@@ -7,7 +12,7 @@ use hopscope_process::maps::Mapping;
 
 /// Behind the contexts: what system calls that hand over descriptors need.
 pub(super) const SCRATCH_BYTES: usize = 256;
-const OF_A_CONTEXT: usize = COUNTERS_MAX * PAGE;
+const OF_A_CONTEXT: usize = (COUNTERS_MAX + 1) * PAGE;
 /// As `/proc/PID/maps` calls the page of an event.
 const EVENT: &str = "anon_inode:[perf_event]";
 
@@ -33,13 +38,14 @@ pub(super) fn are_mapped(mappings: &[Mapping], area: Area) -> bool {
         let named = |name: &&str| m.name == format!("/memfd:{name} (deleted)");
         m.is_memfd() && [ARENA_NAME, POOL_NAME].iter().any(named)
     };
+    let grows = |m: &Mapping| m.inode == 0 && m.name.is_empty() && !m.executable;
     let last = mappings.iter().rfind(within);
     area.len > 0
         && last.is_some_and(|m| is_ours(m) && m.range.end >= end)
         && mappings
             .iter()
             .filter(within)
-            .all(|m| is_ours(m) || m.name == EVENT)
+            .all(|m| is_ours(m) || m.name == EVENT || grows(m))
 }
 
 #[cfg(test)]
@@ -57,7 +63,8 @@ mod tests {
             )
         };
         let event = |range: &str| format!("{range} r--s 00000000 00:10 1038 {EVENT}\n");
-        let other = |range: &str| format!("{range} ---p 00000000 00:00 0\n");
+        let grows = |range: &str| format!("{range} r--p 00000000 00:00 0\n");
+        let other = |range: &str| format!("{range} r-xp 00000000 fe:00 7 /lib/other\n");
         let area = Area {
             at: 0x10000,
             len: 0x5000,
@@ -67,7 +74,8 @@ mod tests {
         assert!(is_ours(&[
             event("10000-11000"),
             event("11000-12000"),
-            ours("12000-15000")
+            grows("12000-13000"),
+            ours("13000-15000")
         ]));
         assert!(!is_ours(&[event("10000-15000")]));
         assert!(!is_ours(&[other("10000-12000"), ours("12000-15000")]));

@@ -2,7 +2,7 @@
 use super::captures;
 use crate::error::Result;
 use crate::status::text_line;
-use hopscope_event::{CaptureEntry, FunctionId};
+use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::Plan;
 use std::io::Write;
@@ -29,7 +29,11 @@ pub(crate) fn write(plan: &Plan, json: bool) -> Result<()> {
             writeln!(out, "{line}")?;
         } else {
             text_line!(out, "measure  {module}!{}", f.name)?;
-            for capture in captures_of(plan, f.id) {
+            // A counter is read at both ends of a call, and named once.
+            let once = |c: &&CaptureEntry| {
+                c.method != CaptureMethod::Counter || c.at == CapturePlace::Entry
+            };
+            for capture in captures_of(plan, f.id).filter(once) {
                 text_line!(out, "         {}", captures::described(capture))?;
             }
             for why in not_captured_of(plan, f.id) {

@@ -90,6 +90,12 @@ impl Selection {
         if let Some((callers, rest)) = caller_of(text) {
             return Selection::without_captures(rest)?.of_callers(callers, text);
         }
+        if text.contains("(@") {
+            return Err(LocateError::Pattern {
+                pattern: text.to_owned(),
+                why: "counters are read in recordings, of functions that are not inlined".into(),
+            });
+        }
         Ok(match inlined(text) {
             Some(pattern) => Selection {
                 inlined: true,
@@ -616,6 +622,7 @@ mod tests {
         assert!(why("f(3)").contains("no name"));
         assert!(why("f(a[x])").contains("not a number"));
         assert!(why("f(@)").contains("behind @"));
+        assert!(why("inlined:f(@cycles)").contains("not inlined"));
         assert!(why("f(@a b)").contains("unexpected \"b\""));
         assert!(why("f(a[0..@cycles])").contains("no number of elements"));
     }

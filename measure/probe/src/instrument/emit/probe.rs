@@ -121,6 +121,9 @@ pub fn ring(asm: &mut Asm, zone: Zone, slow: Label, done: Label) {
     asm.rel32(zone, &[0x0f, 0x85], cold, &[]);
     // mov rcx, gs:[ring]
     asm.bytes(zone, &gs_load(0x8b, offset_of!(Context, ring)));
+    // test rcx, rcx; je done: a signal handler may have forked since the owner was compared, and this be the child
+    asm.bytes(zone, &[0x48, 0x85, 0xc9]);
+    asm.rel32(zone, &[0x0f, 0x84], done, &[]);
     asm.bind(zone, have_ring);
     asm.bind(Zone::Stub, cold);
     asm.rel32(Zone::Stub, &[0xe8], slow, &[]);

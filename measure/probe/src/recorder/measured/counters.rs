@@ -2,7 +2,7 @@
 use super::Target;
 use crate::live::LiveError;
 use crate::recorder::owner::Owner;
-use hopscope_process::AttachError;
+use hopscope_process::{AttachError, procfs};
 
 /// Threads named in a note.
 const NAMED_AT_MOST: usize = 3;
@@ -23,6 +23,10 @@ impl Target {
             return;
         }
         let own = self.installed.pid;
+        // Its main thread, which is to make the calls, waits for a vforked child or the like: rings are not to wait with it.
+        if procfs::state(own, own) == 'D' {
+            return;
+        }
         let rings = self.rings.iter_mut().enumerate();
         let new: Vec<(u32, i32)> = rings
             .filter(|(_, ring)| ring.in_use && !ring.counted)

@@ -8,7 +8,7 @@ use crate::counters::counting::{INDEX_AT, LOCK_AT, OFFSET_AT};
 use crate::instrument::asm::Zone;
 use crate::instrument::capture::{Capture, ReadCounter, Reg};
 use hopscope_event::counter::COUNT_BITS;
-use hopscope_event::layout::{PAGE, RingHeader};
+use hopscope_event::layout::{Context, PAGE, RingHeader};
 use hopscope_event::record::{LAP_FIRST, LAP_STEP, RecordKind};
 use hopscope_event::value::{Content, place};
 use iced_x86::code_asm::*;
@@ -30,6 +30,9 @@ impl Emitter<'_> {
         let [again, not_counting, not_opened, absent, done] = [(); 5].map(|()| self.asm.label());
         let field = |at: usize| (usize::from(read.number) * PAGE + at) as i32;
         let (hot, cold) = (self.zone, Zone::Stub);
+        // A signal handler may have forked since the ring was found, and this be the child: it has no such pages.
+        self.code(|c| c.cmp(qword_ptr(offset_of!(Context, owner) as i32).gs(), 0));
+        self.asm.rel32(hot, JZ, not_opened, &[]);
         self.code(|c| {
             c.mov(rsi, qword_ptr(r8 + offset_of!(RingHeader, counters)))?;
             c.test(rsi, rsi)
