@@ -111,7 +111,7 @@ fn counters_are_listed() {
     assert_eq!(first, format!("instructions in user mode: {cost}"));
     assert!(said.contains("r01c2 in user mode: "), "{said}");
     assert!(
-        said.contains("EMULATED: answered by the measured program"),
+        said.contains("EMULATED (answered by the measured program"),
         "{said}"
     );
     assert!(line(&text("tests/golden/v1.hop"), "counters").is_none());
