@@ -4,22 +4,24 @@
    b cmp %gs:0,%rcx
   14 jne 0x0000000000001080
   1a mov %gs:8,%rcx
-  23 mov $0x10,%edx
-  28 xadd %rdx,(%rcx)
-  2c rorx $0x14,%rdx,%rax
-  32 lea 0x11(%rsp,%rax,2),%eax
-  36 push %rax
-  37 and $0xFFFF0,%edx
-  3d add %rdx,%rcx
-  40 rdtsc
-  42 movq $0x28,0x48(%rcx)
-  4a mov %eax,0x40(%rcx)
-  4d mov %edx,0x44(%rcx)
-  50 pop %rax
-  51 mov %eax,0x4C(%rcx)
-  54 pop %rdx
-  55 pop %rcx
+  23 test %rcx,%rcx
+  26 je 0x000000000000105D
+  2c mov $0x10,%edx
+  31 xadd %rdx,(%rcx)
+  35 rorx $0x14,%rdx,%rax
+  3b lea 0x11(%rsp,%rax,2),%eax
+  3f push %rax
+  40 and $0xFFFF0,%edx
+  46 add %rdx,%rcx
+  49 rdtsc
+  4b movq $0x28,0x48(%rcx)
+  53 mov %eax,0x40(%rcx)
+  56 mov %edx,0x44(%rcx)
+  59 pop %rax
+  5a mov %eax,0x4C(%rcx)
+  5d pop %rdx
+  5e pop %rcx
   80 call 0x0000000000001000
   85 test %rcx,%rcx
-  88 jne 0x0000000000001023
-  8e jmp 0x0000000000001054
+  88 jne 0x000000000000102C
+  8e jmp 0x000000000000105D

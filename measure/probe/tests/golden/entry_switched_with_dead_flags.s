@@ -7,24 +7,26 @@
   1e cmp %gs:0,%rcx
   27 jne 0x0000000000001080
   2d mov %gs:8,%rcx
-  36 mov $0x10,%edx
-  3b xadd %rdx,(%rcx)
-  3f rorx $0x14,%rdx,%rax
-  45 lea 0x19(%rsp,%rax,2),%eax
-  49 push %rax
-  4a and $0xFFFF0,%edx
-  50 add %rdx,%rcx
-  53 rdtsc
-  55 movq $0x28,0x48(%rcx)
-  5d mov %eax,0x40(%rcx)
-  60 mov %edx,0x44(%rcx)
-  63 pop %rax
-  64 mov %eax,0x4C(%rcx)
-  67 pop %rdx
-  68 pop %rcx
-  69 pop %rax
+  36 test %rcx,%rcx
+  39 je 0x0000000000001070
+  3f mov $0x10,%edx
+  44 xadd %rdx,(%rcx)
+  48 rorx $0x14,%rdx,%rax
+  4e lea 0x19(%rsp,%rax,2),%eax
+  52 push %rax
+  53 and $0xFFFF0,%edx
+  59 add %rdx,%rcx
+  5c rdtsc
+  5e movq $0x28,0x48(%rcx)
+  66 mov %eax,0x40(%rcx)
+  69 mov %edx,0x44(%rcx)
+  6c pop %rax
+  6d mov %eax,0x4C(%rcx)
+  70 pop %rdx
+  71 pop %rcx
+  72 pop %rax
   80 call 0x0000000000001000
   85 test %rcx,%rcx
-  88 jne 0x0000000000001036
-  8e jmp 0x0000000000001067
+  88 jne 0x000000000000103F
+  8e jmp 0x0000000000001070
   93 incq %gs:0x28

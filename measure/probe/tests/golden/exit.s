@@ -8,26 +8,28 @@
   11 cmp %gs:0,%rcx
   1a jne 0x0000000000001080
   20 mov %gs:8,%rcx
-  29 mov $0x10,%edx
-  2e xadd %rdx,(%rcx)
-  32 rorx $0x14,%rdx,%rax
-  38 lea 0x21(%rsp,%rax,2),%eax
-  3c push %rax
-  3d and $0xFFFF0,%edx
-  43 add %rdx,%rcx
-  46 rdtsc
-  48 movq $0x29,0x48(%rcx)
-  50 mov %eax,0x40(%rcx)
-  53 mov %edx,0x44(%rcx)
-  56 pop %rax
-  57 mov %eax,0x4C(%rcx)
-  5a pop %rdx
-  5b pop %rcx
-  5c pop %rax
-  5d add $0x7F,%al
-  5f sahf
-  60 pop %rax
+  29 test %rcx,%rcx
+  2c je 0x0000000000001063
+  32 mov $0x10,%edx
+  37 xadd %rdx,(%rcx)
+  3b rorx $0x14,%rdx,%rax
+  41 lea 0x21(%rsp,%rax,2),%eax
+  45 push %rax
+  46 and $0xFFFF0,%edx
+  4c add %rdx,%rcx
+  4f rdtsc
+  51 movq $0x29,0x48(%rcx)
+  59 mov %eax,0x40(%rcx)
+  5c mov %edx,0x44(%rcx)
+  5f pop %rax
+  60 mov %eax,0x4C(%rcx)
+  63 pop %rdx
+  64 pop %rcx
+  65 pop %rax
+  66 add $0x7F,%al
+  68 sahf
+  69 pop %rax
   80 call 0x0000000000001000
   85 test %rcx,%rcx
-  88 jne 0x0000000000001029
-  8e jmp 0x000000000000105A
+  88 jne 0x0000000000001032
+  8e jmp 0x0000000000001063

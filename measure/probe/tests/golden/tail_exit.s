@@ -9,28 +9,30 @@
   16 cmp %gs:0,%rcx
   1f jne 0x0000000000001080
   25 mov %gs:8,%rcx
-  2e mov $0x10,%edx
-  33 xadd %rdx,(%rcx)
-  37 mov %rdx,%rax
-  3a shr $0x14,%rax
-  3e lea 0xA1(%rsp,%rax,2),%eax
-  45 push %rax
-  46 and $0xFFFF0,%edx
-  4c add %rdx,%rcx
-  4f rdtsc
-  51 movq $0x2A,0x48(%rcx)
-  59 mov %eax,0x40(%rcx)
-  5c mov %edx,0x44(%rcx)
-  5f pop %rax
-  60 mov %eax,0x4C(%rcx)
-  63 pop %rdx
-  64 pop %rcx
-  65 pop %rax
-  66 add $0x7F,%al
-  68 sahf
-  69 pop %rax
-  6a lea 0x80(%rsp),%rsp
+  2e test %rcx,%rcx
+  31 je 0x000000000000106C
+  37 mov $0x10,%edx
+  3c xadd %rdx,(%rcx)
+  40 mov %rdx,%rax
+  43 shr $0x14,%rax
+  47 lea 0xA1(%rsp,%rax,2),%eax
+  4e push %rax
+  4f and $0xFFFF0,%edx
+  55 add %rdx,%rcx
+  58 rdtsc
+  5a movq $0x2A,0x48(%rcx)
+  62 mov %eax,0x40(%rcx)
+  65 mov %edx,0x44(%rcx)
+  68 pop %rax
+  69 mov %eax,0x4C(%rcx)
+  6c pop %rdx
+  6d pop %rcx
+  6e pop %rax
+  6f add $0x7F,%al
+  71 sahf
+  72 pop %rax
+  73 lea 0x80(%rsp),%rsp
   80 call 0x0000000000001000
   85 test %rcx,%rcx
-  88 jne 0x000000000000102E
-  8e jmp 0x0000000000001063
+  88 jne 0x0000000000001037
+  8e jmp 0x000000000000106C
