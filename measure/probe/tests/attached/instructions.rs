@@ -147,7 +147,7 @@ fn bare_calls() {
 #[test]
 fn record_pairs() {
     let done = counted("present", Some(RECORD));
-    assert_eq!(done.instructions, [each_call([30, 22], 30); CALLS]);
+    assert_eq!(done.instructions, [each_call([32, 24], 32); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
 }
 
@@ -159,7 +159,7 @@ fn pairs_that_can_be_switched_off() {
         ..RECORD
     };
     let done = counted("present", Some(options));
-    assert_eq!(done.instructions, [each_call([30 + 4, 22 + 2], 30); CALLS]);
+    assert_eq!(done.instructions, [each_call([32 + 4, 24 + 2], 32); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
 }
 
@@ -189,7 +189,7 @@ fn record_pairs_with_bmi2() {
         return;
     }
     let done = counted("present", Some(options));
-    assert_eq!(done.instructions, [each_call([29, 21], 29); CALLS]);
+    assert_eq!(done.instructions, [each_call([31, 23], 31); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
 }
 
@@ -201,7 +201,7 @@ fn record_pairs_with_ordered_stamps() {
         ..RECORD
     };
     let done = counted("present", Some(options));
-    assert_eq!(done.instructions, [each_call([31, 23], 31); CALLS]);
+    assert_eq!(done.instructions, [each_call([33, 25], 33); CALLS]);
     assert_eq!(done.records, 4 * CALLS);
 }
 
@@ -293,8 +293,8 @@ fn no_instruction_leaves_a_record_in_part() {
 #[test]
 fn the_first_call_of_a_new_thread() {
     let done = counted("new", Some(RECORD));
-    let later = each_call([30, 22], 30);
-    let first = [later[0] + 42, later[1]];
+    let later = each_call([32, 24], 32);
+    let first = [later[0] + 40, later[1]];
     assert_eq!(done.instructions, [first, later, later]);
     assert_eq!(done.records, 4 * CALLS);
 }
