@@ -2,23 +2,10 @@
 //! their frames, so that recordings without counters do not pay for them.
 use crate::counts::{CallCount, CallCounts, Callees, CounterKind, LeftOut, Reading, reading};
 use crate::sink::{Call, Sink};
+use crate::slot::Slot;
 use crate::stacks::Frame;
 use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::{CapturePlace, CounterReading};
-
-/// Place of a frame in [`Counting`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot(u32);
-
-impl Default for Slot {
-    fn default() -> Slot {
-        Slot::NONE
-    }
-}
-
-impl Slot {
-    pub(crate) const NONE: Slot = Slot(u32::MAX);
-}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct OfFrame {

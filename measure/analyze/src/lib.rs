@@ -33,6 +33,7 @@ mod run_stats;
 pub mod runs;
 mod sink;
 pub mod slice;
+mod slot;
 mod stack_owners;
 mod stacks;
 mod stats;

@@ -13,8 +13,9 @@
 //! the reading of the clock. Such inversions are counted; a call's time is taken out of the own
 //! time of a caller only when the caller's clock was already running.
 use crate::balance::{Fate, Oddities};
-use crate::counting::{Counting, Slot};
+use crate::counting::Counting;
 use crate::limbo::{Limbo, Moved};
+use crate::slot::Slot;
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::taken::TakenPages;
 use crate::values::{self, Returned};

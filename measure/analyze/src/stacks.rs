@@ -2,8 +2,8 @@
 //!
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
-use crate::counting::Slot;
 use crate::mark::Mark;
+use crate::slot::Slot;
 use crate::taken;
 use hopscope_event::FunctionId;
 use std::collections::BTreeMap;

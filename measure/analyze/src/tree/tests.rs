@@ -1,5 +1,5 @@
 use super::*;
-use crate::counting::Slot;
+use crate::slot::Slot;
 use crate::stacks::Below;
 
 /// A thread that calls one path after another.
