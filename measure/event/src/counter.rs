@@ -6,12 +6,11 @@
 //! page (`perf_event_mmap_page`, linux/perf_event.h) in 31 bits: it changes whenever the kernel schedules the event in
 //! again, so two counts with the same are of one counter that ran on in between.
 use crate::table::CapturePlace;
+pub use crate::value::COUNTERS_MAX;
 use crate::value::{Content, Value, number};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-/// Counters of one recording.
-pub const COUNTERS_MAX: usize = 4;
 /// Bits of a count in a record.
 pub const COUNT_BITS: u32 = 48;
 

@@ -15,10 +15,11 @@
 //! exit: a probe reserves all of them at once, so that a signal handler's probes come before or
 //! after them. What is captured inside the body lies between, and belongs to the innermost open
 //! call of its function on the stack that runs.
-use crate::counter::COUNTERS_MAX;
 use crate::record::{FunctionId, LAP_MASK, Record, RecordKind};
 use crate::table::CapturePlace;
 
+/// Counters of one recording ([`crate::counter`]).
+pub const COUNTERS_MAX: usize = 4;
 /// Captures of one function at one place. The numbers behind it are of counters ([`crate::counter`]).
 pub const CAPTURES_MAX: usize = (1 << PLACE_SHIFT) - COUNTERS_MAX;
 /// Elements of one array that one call may record.
