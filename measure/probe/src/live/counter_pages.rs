@@ -5,20 +5,12 @@
 //! A forked child has no pages of events (VM_DONTCOPY), and may have been forked by a signal handler in the middle of a
 //! probe that reads one. So a page that grows down lies right behind those of each context: in the child it grows into
 //! their place at the first touch (expand_stack(), mm/vma.c), and reads zeros, which are of no counter.
+use super::counter_room::{OF_A_CONTEXT, SCRATCH_BYTES};
 use super::table::{ARENA_NAME, Area, POOL_NAME, PatchTable};
-use hopscope_event::counter::COUNTERS_MAX;
-use hopscope_event::layout::PAGE;
 use hopscope_process::maps::Mapping;
 
-/// Behind the contexts: what system calls that hand over descriptors need.
-pub(super) const SCRATCH_BYTES: usize = 256;
-const OF_A_CONTEXT: usize = (COUNTERS_MAX + 1) * PAGE;
 /// As `/proc/PID/maps` calls the page of an event.
 const EVENT: &str = "anon_inode:[perf_event]";
-
-pub(super) fn bytes(contexts: usize) -> u64 {
-    (contexts * OF_A_CONTEXT + PAGE) as u64
-}
 
 /// The first of a context's pages.
 pub(super) fn of(table: &PatchTable, context: u32) -> u64 {

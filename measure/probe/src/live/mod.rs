@@ -8,6 +8,7 @@ mod clock;
 mod contexts;
 pub mod counted;
 mod counter_pages;
+mod counter_room;
 mod detach;
 pub mod error;
 pub mod found;

@@ -4,7 +4,7 @@
 //!
 //! The numbers of what is open there stand in the scratch memory for as long as it is, so that whoever comes after a killed
 //! recorder can close it.
-use super::counter_pages::SCRATCH_BYTES;
+use super::counter_room::SCRATCH_BYTES;
 use super::error::LiveError;
 use super::mapping::call;
 use hopscope_process::memory::TargetMemory;

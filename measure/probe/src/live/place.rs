@@ -1,6 +1,6 @@
 //! Where everything goes in the target's address space, decided before anything is touched.
 use super::build::{BuildError, Segment};
-use super::counter_pages;
+use super::counter_room;
 use super::table::Area;
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{Context, PAGE, pool_bytes};
@@ -45,7 +45,7 @@ impl Sizes {
     /// threads take the slow path.
     pub fn contexts_bytes(&self) -> u64 {
         let scratch = if self.counters {
-            counter_pages::SCRATCH_BYTES
+            counter_room::SCRATCH_BYTES
         } else {
             0
         };
@@ -83,7 +83,7 @@ pub fn choose(
         contexts: area(sizes.contexts_bytes())?,
         pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
         counter_pages: match sizes.counters {
-            true => area(counter_pages::bytes(sizes.contexts as usize))?,
+            true => area(counter_room::bytes(sizes.contexts as usize))?,
             false => Area::nowhere(),
         },
         segments: areas,

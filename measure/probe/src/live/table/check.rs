@@ -2,7 +2,7 @@
 //! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
 //! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
 use super::{Area, PatchTable, TableError};
-use crate::live::{counter_pages, site};
+use crate::live::{counter_room, site};
 use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
 use hopscope_process::maps::USER_END;
@@ -57,7 +57,7 @@ impl PatchTable {
             return damaged("more copies than fit near one program (1 GiB)");
         }
         let contexts = self.pool_contexts as usize;
-        let spare = (CONTEXTS_MAX + 1) * size_of::<Context>() + counter_pages::SCRATCH_BYTES;
+        let spare = (CONTEXTS_MAX + 1) * size_of::<Context>() + counter_room::SCRATCH_BYTES;
         if contexts > CONTEXTS_MAX || self.contexts.len > spare.next_multiple_of(PAGE) as u64 {
             return damaged("more rings than there can be");
         }
@@ -68,7 +68,7 @@ impl PatchTable {
         {
             return damaged("rings of another size than their memory");
         }
-        let pages = counter_pages::bytes(contexts);
+        let pages = counter_room::bytes(contexts);
         if self.counters.len() > COUNTERS_MAX || ![0, pages].contains(&self.counter_pages.len) {
             return damaged("more counters than can be read at once");
         }
