@@ -49,6 +49,11 @@ pub static CALLS: Schema = Schema {
     more: Vec::new(),
 };
 
+/// With columns for these counters.
+pub fn calls_schema(of: &[CounterEntry]) -> Schema {
+    counters::with_calls(&CALLS, of)
+}
+
 const COLUMNS: usize = 30;
 const _: () = assert!(CALLS.columns.len() == COLUMNS);
 

@@ -82,14 +82,12 @@ const OF_FUNCTIONS: &Columns = &[
     ),
 ];
 
-/// The table of calls, with columns for these counters.
-pub fn calls_schema(counters: &[CounterEntry]) -> Schema {
-    with_columns(&super::CALLS, counters, OF_CALLS)
+pub(super) fn with_calls(schema: &Schema, counters: &[CounterEntry]) -> Schema {
+    with_columns(schema, counters, OF_CALLS)
 }
 
-/// The table of functions.
-pub fn functions_schema(counters: &[CounterEntry]) -> Schema {
-    with_columns(&super::FUNCTIONS, counters, OF_FUNCTIONS)
+pub(super) fn with_functions(schema: &Schema, counters: &[CounterEntry]) -> Schema {
+    with_columns(schema, counters, OF_FUNCTIONS)
 }
 
 fn with_columns(schema: &Schema, counters: &[CounterEntry], columns: &Columns) -> Schema {

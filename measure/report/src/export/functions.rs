@@ -50,6 +50,11 @@ pub static FUNCTIONS: Schema = Schema {
     more: Vec::new(),
 };
 
+/// With columns for these counters.
+pub fn functions_schema(of: &[CounterEntry]) -> Schema {
+    counters::with_functions(&FUNCTIONS, of)
+}
+
 fn quantiles(d: &Distribution, frequency: TscFrequency) -> [Value<'static>; 5] {
     let ns = |q| match q {
         Quantile::Ticks(t) => {

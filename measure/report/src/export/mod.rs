@@ -18,12 +18,11 @@ mod stamps;
 mod table;
 mod values;
 
-pub use calls::{CALLS, CallRows};
-pub use counters::{calls_schema, functions_schema};
+pub use calls::{CALLS, CallRows, calls_schema};
 pub use csv::CsvRows;
 pub use facts::{Fact, Facts};
 pub use folded::{FoldedValue, write_folded};
-pub use functions::{FUNCTIONS, write_functions};
+pub use functions::{FUNCTIONS, functions_schema, write_functions};
 pub use hdr::{HdrLog, HdrTables};
 pub use json::JsonRows;
 #[cfg(feature = "parquet")]
