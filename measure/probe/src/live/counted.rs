@@ -15,38 +15,30 @@ use std::fs::File;
 /// Each takes some 10 system calls of the target's main thread, which stands still meanwhile.
 const THREADS_IN_A_STOP: usize = 4;
 
-/// A thread whose events were not opened, and why; gone threads are none.
-pub struct NotCounted {
-    pub tid: i32,
-    pub why: String,
-}
-
 impl Installed {
-    /// Opens the events of these threads, each with its context.
+    /// Opens the events of these threads, each with its context. Gives why, of each that has none; threads that are gone
+    /// are no failures.
     ///
     /// # Errors
     /// The target could not be stopped; some of them may have been opened.
-    pub fn open_counters(&mut self, threads: &[(u32, i32)]) -> Result<Vec<NotCounted>, LiveError> {
+    pub fn open_counters(&mut self, threads: &[(u32, i32)]) -> Result<Vec<String>, LiveError> {
         let mut failed = Vec::new();
         let mut parts = threads.chunks(THREADS_IN_A_STOP).peekable();
         while let Some(part) = parts.next() {
             let mut opened = Vec::new();
             for &(context, tid) in part {
                 match counting::open(tid, &self.table.counters) {
-                    Ok(events) => opened.push((context, tid, events)),
+                    Ok(events) => opened.push((context, events)),
                     Err(CounterError::Refused { source, .. })
                         if source.raw_os_error() == Some(libc::ESRCH) => {}
-                    Err(e) => failed.push(NotCounted {
-                        tid,
-                        why: e.to_string(),
-                    }),
+                    Err(e) => failed.push(e.to_string()),
                 }
             }
             if opened.is_empty() {
                 continue;
             }
             let mut one = stop_one(self.pid)?;
-            // What is mapped over what would be another program's, if it became one just now.
+            // If it became another program just now, these places are that one's.
             let mapped = match self.is_alive() {
                 true => self.map_events(&mut one, &opened),
                 false => Ok(Vec::new()),
@@ -63,16 +55,16 @@ impl Installed {
     fn map_events(
         &self,
         stopped: &mut StoppedProcess,
-        opened: &[(u32, i32, Vec<Option<File>>)],
-    ) -> Result<Vec<NotCounted>, LiveError> {
-        let real = opened.iter().flat_map(|(.., events)| events).flatten();
+        opened: &[(u32, Vec<Option<File>>)],
+    ) -> Result<Vec<String>, LiveError> {
+        let real = opened.iter().flat_map(|(_, events)| events).flatten();
         let scratch = counter_pages::scratch(&self.table);
         let passage = match real.count() {
             0 => None,
             _ => Some(Passage::open(stopped, &self.memory, scratch)?),
         };
         let mut failed = Vec::new();
-        for (context, tid, events) in opened {
+        for (context, events) in opened {
             let at = counter_pages::of(&self.table, *context);
             match self.map_of_thread(stopped, passage.as_ref(), at, events) {
                 // Only now: its probes read all of them, or none.
@@ -81,10 +73,7 @@ impl Installed {
                         ring.set_counters(at);
                     }
                 }
-                Err(e) => failed.push(NotCounted {
-                    tid: *tid,
-                    why: e.to_string(),
-                }),
+                Err(e) => failed.push(e.to_string()),
             }
         }
         passage.map_or(Ok(()), |passage| passage.close(stopped))?;

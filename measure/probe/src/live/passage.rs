@@ -26,7 +26,7 @@ pub(super) struct Passage<'m> {
 /// At once.
 const FILES_MAX: usize = 4;
 
-/// What is written behind `scratch`: the ends, one vector of one byte, `struct msghdr`, and the descriptors
+/// What is written from `scratch` on: the ends, one vector of one byte, `struct msghdr`, and the descriptors
 /// (`struct cmsghdr`).
 const ENDS: u64 = 0;
 const VECTOR: u64 = 8;

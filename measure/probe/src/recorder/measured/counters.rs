@@ -4,7 +4,7 @@ use crate::live::LiveError;
 use crate::recorder::owner::Owner;
 use hopscope_process::{AttachError, procfs};
 
-/// Threads named in a note.
+/// Reasons in a note.
 const NAMED_AT_MOST: usize = 3;
 
 /// What became of opening them.
@@ -12,8 +12,16 @@ const NAMED_AT_MOST: usize = 3;
 pub(super) struct Opening {
     opened: u64,
     failed: u64,
-    /// Of those that failed: some threads, with the reason.
+    /// Of those that failed, each once.
     why: Vec<String>,
+}
+
+impl Opening {
+    fn because(&mut self, why: String) {
+        if self.why.len() < NAMED_AT_MOST && !self.why.contains(&why) {
+            self.why.push(why);
+        }
+    }
 }
 
 impl Target {
@@ -48,11 +56,7 @@ impl Target {
             Ok(failed) => {
                 opening.opened += (new.len() - failed.len()) as u64;
                 opening.failed += failed.len() as u64;
-                let room = NAMED_AT_MOST.saturating_sub(opening.why.len());
-                let named = failed.into_iter().take(room);
-                opening
-                    .why
-                    .extend(named.map(|f| format!("thread {}: {}", f.tid, f.why)));
+                failed.into_iter().for_each(|why| opening.because(why));
             }
             // A target that is gone is found out elsewhere.
             Err(_) if !is_alive => {}
@@ -69,9 +73,7 @@ impl Target {
             }
             Err(e) => {
                 opening.failed += new.len() as u64;
-                if opening.why.len() < NAMED_AT_MOST {
-                    opening.why.push(e.to_string());
-                }
+                opening.because(e.to_string());
             }
         }
     }

@@ -121,8 +121,8 @@ fn counted(
     };
     let mut installed = install(pid, selected, &options, table)?;
     let threads: Vec<(u32, i32)> = installed.threads.iter().map(|(t, c)| (*c, *t)).collect();
-    if let Some(failed) = installed.open_counters(&threads)?.first() {
-        refuse!("{}", failed.why);
+    if let Some(why) = installed.open_counters(&threads)?.first() {
+        refuse!("{why}");
     }
     loops.time(CALLER_LOOP)?;
     let mut records = Vec::new();
