@@ -43,6 +43,7 @@ mod nf;
 mod off_cpu;
 mod one_timeline;
 mod pauses;
+mod pointers;
 mod recording;
 mod slice;
 mod slice_files;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
     off_cpu::register(&mut suite);
     one_timeline::register(&mut suite);
     pauses::register(&mut suite);
+    pointers::register(&mut suite);
     slice::register(&mut suite);
     slice_files::register(&mut suite);
     slice_truth::register(&mut suite);

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+pub mod callee;
 pub mod clock;
 pub mod cost;
 pub mod counter;

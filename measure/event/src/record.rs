@@ -107,6 +107,15 @@ impl Record {
         RecordKind::from_bits(self.id_kind & ((1 << RecordKind::BITS) - 1))
     }
 
+    /// The same of another function.
+    pub const fn with_function(self, function: FunctionId) -> Record {
+        let kind = self.id_kind & ((1 << RecordKind::BITS) - 1);
+        Record {
+            id_kind: function.0 << RecordKind::BITS | kind,
+            ..self
+        }
+    }
+
     /// Low 32 bits of rsp, a multiple of 8.
     pub const fn rsp_lo32(self) -> u32 {
         self.stack & !LAP_MASK

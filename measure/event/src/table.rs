@@ -104,6 +104,8 @@ pub enum CaptureMethod {
     PlainLoad,
     /// A counter is read, without the kernel ([`crate::counter`]).
     Counter,
+    /// The address that a call through a pointer leads to, as the call has it ([`crate::callee`]).
+    Callee,
 }
 
 /// What the value records of one function and capture number mean.

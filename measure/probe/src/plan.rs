@@ -1,5 +1,6 @@
 //! From patterns to what will be measured: one table of functions for the whole recording, and
 //! for each process the units to be moved.
+mod calls;
 mod choosing;
 mod inlined;
 mod interposed;
@@ -25,6 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use calls::PointerCalls;
 use choosing::{Choice, Chosen, Home};
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
@@ -46,6 +48,8 @@ pub struct Plan {
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
     /// Places where functions were inlined that are timed.
     pub inlined: InlinedPlaces,
+    /// Calls through pointers that are timed where they are made.
+    pub calls: PointerCalls,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
     /// How calls are led into copies.
@@ -59,6 +63,7 @@ pub struct Plan {
     ids: HashMap<(ModuleIx, u64, String), FunctionId>,
     inlined_ids: HashMap<(FunctionId, String), FunctionId>,
     inlined_seen: HashSet<FunctionId>,
+    calls_ids: HashMap<FunctionId, FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
     debug: HashMap<ModuleIx, Option<Debug>>,
     refused: HashSet<(String, u64, String)>,
@@ -82,6 +87,10 @@ pub enum PlanError {
         pattern: String,
         why: String,
     },
+    #[error(
+        "process {pid}: nothing that calls:{pattern} matches calls through a pointer (a jump through one is none, nor is a call through a GOT slot)"
+    )]
+    NoPointers { pid: i32, pattern: String },
     #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
     #[error(
@@ -149,7 +158,7 @@ impl Plan {
             .iter()
             .map(|(module, image, ix)| {
                 let path = module.path.to_string_lossy();
-                let found = self.inlined_in(image, *ix, &path, selections, &left_out);
+                let found = self.timed_within(image, *ix, &path, selections, &left_out);
                 progress::step(1);
                 found
             })
@@ -217,6 +226,7 @@ impl Plan {
             } => return Err(PlanError::NoneCalled { pid, functions }),
             _ => return Err(self.nothing(pid, selections, &opened)),
         }
+        self.check_calls(pid, selections)?;
         self.check_captured(pid, selections)?;
         Ok(chosen.items)
     }

@@ -64,8 +64,8 @@ fn probes_of_inlined_functions() {
     ] {
         let program = Program::build(flags);
         let places = program.places();
-        println!("{flags:?}: {} places", places.1);
-        assert!(places.1 > 20, "{}", places.1);
+        println!("{flags:?}: {} places, {} calls", places.1, places.2);
+        assert!(places.1 > 20 && places.2 > 5, "{}, {}", places.1, places.2);
         checked(&program, &CONFIG, false, &places);
     }
 }

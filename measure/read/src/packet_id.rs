@@ -64,11 +64,11 @@ pub(crate) fn packet_id(
     Ok(Some((id, text.to_owned())))
 }
 
-/// What calls captured: readings of counters are none.
+/// What calls captured: readings of counters and addresses of callees are none.
 pub(crate) fn values(captures: &[CaptureEntry]) -> impl Iterator<Item = &CaptureEntry> {
     captures
         .iter()
-        .filter(|c| c.method != CaptureMethod::Counter)
+        .filter(|c| !matches!(c.method, CaptureMethod::Counter | CaptureMethod::Callee))
 }
 
 /// Its name says so.

@@ -1,7 +1,7 @@
 //! A captured value in words.
 use crate::json_line::Object;
 use crate::printable_text::printable;
-use hopscope_event::{CaptureEntry, Content, CounterReading, Value};
+use hopscope_event::{CaptureEntry, CaptureMethod, Content, CounterReading, Value, callee};
 
 /// What is told of a reading: the count without what else its record holds.
 pub(crate) fn of_counter(reading: &CounterReading) -> Content {
@@ -23,6 +23,10 @@ pub(crate) fn name(capture: Option<&CaptureEntry>, value: Value) -> String {
     }
 }
 
+fn is_address(capture: Option<&CaptureEntry>) -> bool {
+    capture.is_some_and(|entry| entry.method == CaptureMethod::Callee)
+}
+
 fn is_signed(capture: Option<&CaptureEntry>) -> bool {
     capture.is_some_and(|entry| entry.signed)
 }
@@ -31,6 +35,9 @@ fn is_signed(capture: Option<&CaptureEntry>) -> bool {
 pub(crate) fn text(capture: Option<&CaptureEntry>, content: Content) -> String {
     match content {
         Content::Value(value) if is_signed(capture) => format!("= {}", value as i64),
+        Content::Value(address) if is_address(capture) => {
+            format!("= {:#x}", callee::address(address))
+        }
         Content::Value(value) => format!("= {value}"),
         Content::Unreadable => "could not be read: memory not mapped".into(),
         Content::LeftOut { elements } => format!("and on is left out: {elements} elements"),

@@ -26,6 +26,7 @@ use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::Target;
+use hopscope_probe::recorder::callees::Numbering;
 use std::fs;
 
 /// What of a process is to be measured, which `plan` knows of from then on. `may_stop`: its threads, to look into them.
@@ -95,7 +96,7 @@ pub(crate) fn attach(
         let f = plan.functions[id.0 as usize].clone();
         let module = plan.modules[f.module.0 as usize].path.clone();
         plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
-        plan.refuse_inlined(*id, basename(module.as_ref()));
+        plan.refuse_within(*id, basename(module.as_ref()));
     }
     Ok(installed)
 }
@@ -106,9 +107,11 @@ pub(crate) fn watched(
     plan: &Plan,
     follow_forks: bool,
 ) -> Vec<Target> {
+    let next = Numbering::after(plan.functions.len(), plan.modules.len());
     let target = |(ix, installed): (ProcessIx, Installed)| {
         let watch = plan.watch(installed.pid);
-        let target = Target::new(installed, ix).watched(watch);
+        let callees = plan.callees(installed.pid, next.clone());
+        let target = Target::new(installed, ix).watched(watch).naming(callees);
         match follow_forks {
             true => target.with_children(),
             false => target,

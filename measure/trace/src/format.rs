@@ -3,8 +3,8 @@ pub const MAGIC: [u8; 8] = *b"HOPTRACE";
 /// A reader refuses another major version and reads any minor one.
 pub const MAJOR: u16 = 1;
 /// 1: streams and stamps. 2: captured values; context switches, and recordings of a choice.
-/// 3: slices of the kernel's path. 4: recordings within a budget. 5: counters.
-pub const MINOR: u16 = 5;
+/// 3: slices of the kernel's path. 4: recordings within a budget. 5: counters. 6: callees.
+pub const MINOR: u16 = 6;
 /// magic, major, minor, and a number that shows the byte order
 pub const FILE_HEADER_BYTES: usize = 16;
 pub const BYTE_ORDER: u32 = 0x0102_0304;

@@ -86,7 +86,9 @@ impl Report {
                 ("skipped", reason.as_str())
             }
             Outcome::Failed(reason) => {
-                self.failed.push(name.to_string());
+                // Why it gave up is the last that it said.
+                let last = reason.lines().last().unwrap_or_default();
+                self.failed.push(format!("{name}: {last}"));
                 println!("FAIL  {name} ({seconds:.1} s)");
                 for line in reason.lines() {
                     println!("      {line}");
@@ -102,8 +104,8 @@ impl Report {
     }
 
     pub(super) fn finish(self) -> ExitCode {
-        for name in &self.failed {
-            println!("failed: {name}");
+        for one in &self.failed {
+            println!("failed: {one}");
         }
         if self.left > 0 {
             println!("left for a later run: {}", self.left);

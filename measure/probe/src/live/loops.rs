@@ -44,7 +44,7 @@ impl Running {
             n => format!(" and {n} others"),
         };
         Some(format!(
-            "process {pid}: {}{more} ran when hopscope attached, with loops that do not lead into the copy (their jumps are too short, or it calls setjmp): what is inlined there is measured from the next call on",
+            "process {pid}: {}{more} ran when hopscope attached, with loops that do not lead into the copy (their jumps are too short, or it calls setjmp): what is inlined or called through pointers there is measured from the next call on",
             name(first).unwrap_or("a function")
         ))
     }

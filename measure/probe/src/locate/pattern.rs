@@ -7,6 +7,8 @@ use std::fmt;
 
 /// What chooses where functions were inlined begins with it.
 pub const INLINED: &str = "inlined:";
+/// What chooses functions with what they call through pointers begins with it.
+pub const CALLS: &str = "calls:";
 
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -40,10 +42,12 @@ impl Pattern {
             pattern: text.to_owned(),
             why,
         };
-        if text.starts_with(INLINED) || text.contains(&format!("!{INLINED}")) {
-            return Err(failed(format!(
-                "{INLINED} is for -f of record and top alone"
-            )));
+        for prefix in [INLINED, CALLS] {
+            if behind(prefix, text).is_some() {
+                return Err(failed(format!(
+                    "{prefix} is for -f of record and top alone"
+                )));
+            }
         }
         if caller_of(text).is_some() {
             return Err(failed(
@@ -126,6 +130,18 @@ impl Pattern {
             Name::Match(regex) => names.any(|n| regex.is_match(n)),
         }
     }
+}
+
+/// `inlined:module!name` or `module!inlined:name`: the pattern in it. A namespace of that name is none.
+pub fn behind(prefix: &str, text: &str) -> Option<String> {
+    let rest = |text: &str| {
+        let rest = text.strip_prefix(prefix)?;
+        (!rest.starts_with(':')).then(|| rest.to_owned())
+    };
+    rest(text).or_else(|| {
+        let (module, name) = text.split_once('!')?;
+        Some(format!("{module}!{}", rest(name)?))
+    })
 }
 
 /// `module->rest`: calls that one module makes to what the rest names. Captures, in parentheses, have arrows of their own.

@@ -1,13 +1,14 @@
 //! Functions that were inlined into others, and are timed there: `inlined:PATTERN`.
+use super::calls::calling;
 use super::{Opened, Plan, PlanError};
-use crate::instrument::body::inlined::{self, Counts, Crossings};
+use crate::instrument::body::inlined::{self, Asked, Counts, Crossings};
 use crate::instrument::body::never;
 use crate::instrument::body::unit::{Op, Piece, Unit};
 use crate::instrument::capture::parse::Selection;
 use crate::locate::pattern::Pattern;
 use crate::locate::{self, FrameRules, Function, Image, Inlined, LineRows, basename};
 use hopscope_event::table::ModuleIx;
-use hopscope_event::{FunctionEntry, FunctionId};
+use hopscope_event::{FunctionEntry, FunctionId, callee};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -33,10 +34,13 @@ pub struct InlinedPlaces {
     pub more: bool,
 }
 
-/// What was inlined into one function, the surrounding one before those within it.
+/// What is timed within one function.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
+    /// What was inlined into it, the surrounding one before those within it.
     pub(super) places: &'a [Inlined],
+    /// What it calls through pointers, too.
+    pub(super) calls: bool,
     rules: &'a FrameRules,
     lines: &'a LineRows,
 }
@@ -45,15 +49,18 @@ pub(super) struct Around<'a> {
 #[derive(Default)]
 pub(super) struct ByFunction {
     places: BTreeMap<u64, Vec<Inlined>>,
+    calls: BTreeSet<u64>,
     rules: FrameRules,
     lines: LineRows,
 }
 
 impl ByFunction {
     pub(super) fn of(&self, function: &Function) -> Option<Around<'_>> {
-        let places = self.places.get(&function.svma)?;
-        Some(Around {
-            places,
+        let places = self.places.get(&function.svma);
+        let calls = self.calls.contains(&function.svma);
+        (places.is_some() || calls).then(|| Around {
+            places: places.map_or(&[], Vec::as_slice),
+            calls,
             rules: &self.rules,
             lines: &self.lines,
         })
@@ -61,7 +68,35 @@ impl ByFunction {
 }
 
 impl Plan {
-    pub(super) fn inlined_in(
+    pub(super) fn timed_within(
+        &mut self,
+        image: &Image,
+        ix: ModuleIx,
+        path: &str,
+        selections: &[Selection],
+        excluded: &[Pattern],
+    ) -> ByFunction {
+        let mut by_function = self.inlined_in(image, ix, path, selections, excluded);
+        let callers: Vec<&Pattern> = calling(selections)
+            .filter(|p| p.matches_module(path))
+            .collect();
+        if callers.is_empty() {
+            return by_function;
+        }
+        let all = image.functions().iter();
+        let chosen = all.filter(|f| callers.iter().any(|p| p.matches(path, f)));
+        by_function.calls = chosen.map(|f| f.svma).collect();
+        let homes = homes(image.functions());
+        let timed = |function: &u64| {
+            by_function.calls.contains(function) || by_function.places.contains_key(function)
+        };
+        let ranges = homes.into_iter().filter(|(_, function)| timed(function));
+        let ranges: Vec<Range<u64>> = ranges.map(|(range, _)| range).collect();
+        by_function.rules = image.frame_rules(&ranges);
+        by_function
+    }
+
+    fn inlined_in(
         &mut self,
         image: &Image,
         ix: ModuleIx,
@@ -122,6 +157,7 @@ impl Plan {
     ) -> Crossings {
         let Around {
             places,
+            calls,
             rules,
             lines,
         } = around;
@@ -129,7 +165,12 @@ impl Plan {
         // Without tables its copy has none, and no exception passes it.
         let landings = tables.and_then(|tables| tables.landings(&ranges).ok());
         let landings = landings.unwrap_or_default();
-        let found = inlined::find(unit, pieces, places, rules, lines, &landings);
+        let is_named = |slot| image.slot_symbol(slot).is_some();
+        let asked = Asked {
+            inlined: places,
+            calls: calls.then_some(&is_named),
+        };
+        let found = inlined::find(unit, pieces, asked, rules, lines, &landings);
         let is_new = self.inlined_seen.insert(id);
         if is_new {
             self.inlined.refused += found.refused.len();
@@ -156,9 +197,18 @@ impl Plan {
             let name = name_of(place, function);
             self.refuse(module, &name, place.entry, why.to_string());
         }
-        let mut ids = vec![None; places.len()];
+        let timed = found.crossings.brackets().len();
+        self.count_calls(is_new, timed, found.calls_refused.len());
+        for (call, why) in &found.calls_refused {
+            let name = callee::name(callee::UNKNOWN, &function.name);
+            self.refuse(module, &name, *call, why.to_string());
+        }
+        let mut ids = vec![None; places.len() + 1];
         for (n, _) in found.timed {
             ids[n] = Some(self.inlined_id(id, function, &places[n]));
+        }
+        if timed > 0 {
+            ids[places.len()] = Some(self.calls_id(id, function));
         }
         let mut crossings = found.crossings.numbered(|n| ids[n]);
         crossings.stays = returns_twice(image, unit);
@@ -192,7 +242,7 @@ impl Plan {
     }
 
     /// The function that they are in is refused in the end.
-    pub fn refuse_inlined(&mut self, around: FunctionId, module: &str) {
+    pub fn refuse_within(&mut self, around: FunctionId, module: &str) {
         let theirs = self.inlined_ids.iter().filter(|(key, _)| key.0 == around);
         let theirs: Vec<FunctionId> = theirs.map(|(_, id)| *id).collect();
         for id in theirs {
@@ -201,6 +251,7 @@ impl Plan {
             let why = "the function that it is inlined in is refused".to_owned();
             self.refuse(module, &name, svma, why);
         }
+        self.refuse_calls(around, module);
     }
 
     pub(super) fn check_inlined(

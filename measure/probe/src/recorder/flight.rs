@@ -9,6 +9,7 @@ mod saving;
 
 pub use held::Kept;
 
+use super::callees::NewCallees;
 use super::trigger::Triggers;
 use super::{Ended, Sink};
 use held::Held;
@@ -68,6 +69,7 @@ pub struct Flight<'a, W: Write> {
     held: Held,
     threads: BTreeMap<ThreadIx, ThreadEntry>,
     clocks: VecDeque<ClockSync>,
+    callees: NewCallees,
     off_cpu: OffCpuEntry,
     file: Option<Saving<W>>,
     /// End of the last file's window.
@@ -101,6 +103,7 @@ impl<'a, W: Write> Flight<'a, W> {
             parts,
             held: Held::default(),
             threads: BTreeMap::new(),
+            callees: NewCallees::default(),
             off_cpu: OffCpuEntry::default(),
             file: None,
             saved_until: None,
@@ -167,6 +170,7 @@ impl<'a, W: Write> Flight<'a, W> {
             records_left_out: self.counts.left_out,
             records_left_out_for_room: self.counts.left_out_for_room,
         };
+        Sink::callees(&mut writer, &self.callees)?;
         writer.flight(&entry)?;
         writer.off_cpu(&self.off_cpu)?;
         for clock in &self.clocks {
@@ -299,6 +303,15 @@ impl<W: Write> Sink for Flight<'_, W> {
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
         self.threads.insert(entry.ix, entry.clone());
         Ok(())
+    }
+
+    fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
+        self.callees.modules.extend_from_slice(&new.modules);
+        self.callees.functions.extend_from_slice(&new.functions);
+        match &mut self.file {
+            Some(file) => file.callees(new),
+            None => Ok(()),
+        }
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {

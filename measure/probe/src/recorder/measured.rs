@@ -7,6 +7,7 @@ pub use drain::RingCounts;
 pub(super) use drain::{Drain, thread_entry};
 use drain::{comm, nameless_entry};
 
+use super::callees::{Callees, OpenCalls};
 use super::children::Children;
 use super::looking::Looking;
 use super::numbers::Numbers;
@@ -59,6 +60,7 @@ pub struct Target {
     /// GOT slots that were led into copies since the attach.
     bound_since: usize,
     opening: counters::Opening,
+    callees: Option<Callees>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -74,6 +76,8 @@ struct RingState {
     damaged: bool,
     /// Its thread's counters were opened, or could not be.
     counted: bool,
+    /// Calls through pointers of its thread.
+    open_calls: OpenCalls,
     /// Of a thread that was there at the attach, empty of others.
     name_at_attach: String,
 }
@@ -112,6 +116,7 @@ impl Target {
             slow_calls: None,
             bound_since: 0,
             opening: counters::Opening::default(),
+            callees: None,
         };
         target.open_counters();
         target
@@ -124,6 +129,11 @@ impl Target {
             modules: watch.map(|watch| Looking::new(pid, watch)),
             ..self
         }
+    }
+
+    /// Calls through pointers are to have the functions that they call.
+    pub fn naming(self, callees: Option<Callees>) -> Target {
+        Target { callees, ..self }
     }
 
     /// What it forks from now on is measured, too; its probes were made for that.
@@ -304,6 +314,10 @@ impl Target {
             count_calls: self.count_calls,
             tally: self.tally.as_mut(),
             slow_calls: self.slow_calls.as_mut(),
+            callees: self
+                .callees
+                .as_mut()
+                .map(|callees| (callees, &mut state.open_calls)),
         };
         let gained = drain.ring(
             &ring,
@@ -338,6 +352,11 @@ impl Target {
     /// The first call that took too long.
     pub(super) fn slow_call(&mut self) -> Option<TriggerEntry> {
         self.slow_calls.as_mut()?.first.take()
+    }
+
+    /// What the user should know of callees.
+    pub(super) fn note_callees(&self) -> Option<String> {
+        self.callees.as_ref()?.note(self.installed.pid)
     }
 
     /// What the user should know of slots.

@@ -2,6 +2,7 @@
 //! live) until told to stop, then detaches. It never makes a target wait.
 pub mod alternate;
 pub mod budget;
+pub mod callees;
 mod children;
 pub mod flight;
 pub mod governor;
@@ -210,6 +211,7 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.notes.extend(target.note_children());
             outcome.notes.extend(target.note_slots());
             outcome.notes.extend(target.note_counters());
+            outcome.notes.extend(target.note_callees());
             outcome.counts.recorded += target.counts.recorded;
             outcome.counts.lost += target.counts.lost;
             outcome.counts.torn += target.counts.torn;

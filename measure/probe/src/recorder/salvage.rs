@@ -1,4 +1,5 @@
 //! Saving what a killed recorder left in the rings of its target.
+use super::callees::{Callees, Names, Numbering, OpenCalls};
 use super::measured::{Drain, RingCounts, thread_entry};
 use super::numbers::Numbers;
 use crate::counters::clock_sync;
@@ -27,6 +28,11 @@ pub fn salvage<W: Write>(
     })?;
     writer.captures(&table.captures)?;
     writer.counters(&table.counters)?;
+    let next = Numbering::after(table.functions.len(), table.modules.len());
+    let files = table.modules.iter();
+    let files = files.map(|module| (module.path.as_str().into(), (None, module.ix)));
+    let names = || Names::new(table.target, files.collect());
+    let mut callees = Callees::of(&table.functions, &table.captures, next, names);
     let mut counts = RingCounts::default();
     let mut numbers = Numbers::default();
     let mut threads = 0;
@@ -49,6 +55,7 @@ pub fn salvage<W: Write>(
             next: ring.consumed(),
         };
         let mut thread: Option<ThreadIx> = None;
+        let mut open = OpenCalls::default();
         let mut buffer = Vec::new();
         let mut name = |writer: &mut TraceWriter<W>| {
             let ix = numbers.thread();
@@ -68,6 +75,7 @@ pub fn salvage<W: Write>(
             count_calls: false,
             tally: None,
             slow_calls: None,
+            callees: callees.as_mut().map(|callees| (callees, &mut open)),
         };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }

@@ -1,6 +1,8 @@
 //! Where records go: a trace file, or a live view.
+use super::callees::NewCallees;
 use hopscope_event::{
     BudgetEntry, ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
+    callee,
 };
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
@@ -18,6 +20,14 @@ pub trait Sink {
     /// # Errors
     /// As all here: when the sink can take no more.
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError>;
+
+    /// Callees of calls through pointers, before the first records of theirs. Whoever shows no functions has no use for them.
+    ///
+    /// # Errors
+    /// See [`Sink::thread`].
+    fn callees(&mut self, _: &NewCallees) -> Result<(), TraceError> {
+        Ok(())
+    }
 
     /// Records of one thread, in ring order; its `thread` came before.
     ///
@@ -94,6 +104,13 @@ impl<W: Write> Sink for TraceWriter<W> {
 
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
         TraceWriter::thread(self, entry)
+    }
+
+    fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
+        TraceWriter::modules(self, &new.modules)?;
+        TraceWriter::functions(self, &new.functions)?;
+        let rows: Vec<_> = new.functions.iter().map(|f| callee::row(f.id)).collect();
+        TraceWriter::captures(self, &rows)
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {

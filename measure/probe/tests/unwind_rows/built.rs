@@ -1,6 +1,6 @@
 //! A program with all its functions copied.
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
-use hopscope_probe::instrument::body::inlined::{self, Crossings};
+use hopscope_probe::instrument::body::inlined::{self, Asked, Crossings};
 use hopscope_probe::instrument::body::refusal::Refusal;
 use hopscope_probe::instrument::body::unit::Insn;
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const BIAS: u64 = 0x5555_0000_0000;
 
-/// Edges into and out of inlined functions, by the address of the function that they are in; and how many are timed.
+/// Edges into and out of inlined functions, and calls through pointers, by the address of the function that they are in; and
+/// how many of both are timed.
 #[derive(Default)]
-pub struct Places(HashMap<u64, Crossings>, pub usize);
+pub struct Places(HashMap<u64, Crossings>, pub usize, pub usize);
 
 pub struct Program {
     pub path: PathBuf,
@@ -57,7 +58,7 @@ impl Program {
         Program { path, image }
     }
 
-    /// All functions that were inlined into others, which have numbers beyond any function's.
+    /// All functions that were inlined into others, and all calls through pointers, which have numbers beyond any function's.
     pub fn places(&self) -> Places {
         let image = &self.image;
         let debug = image.debug().unwrap();
@@ -67,9 +68,7 @@ impl Program {
         code.sort_by_key(|range| range.start);
         let lines = debug.line_rows(&found.units, &code);
         let all = found.places;
-        let mut ranges: Vec<_> = all.iter().flat_map(|one| one.ranges.clone()).collect();
-        ranges.sort_by_key(|range| range.start);
-        let rules = image.frame_rules(&ranges);
+        let rules = image.frame_rules(&code);
         let mut places = Places::default();
         for function in image.functions() {
             let within = |one: &&Inlined| function.ranges().iter().any(|r| r.contains(&one.entry));
@@ -79,7 +78,12 @@ impl Program {
                 ..ProcessTraits::default()
             };
             if let Ok((unit, pieces)) = accept(image, function, traits) {
-                let found = inlined::find(&unit, &pieces, &within, &rules, &lines, &[]);
+                let asked = Asked {
+                    inlined: &within,
+                    calls: Some(&|_| false),
+                };
+                let found = inlined::find(&unit, &pieces, asked, &rules, &lines, &[]);
+                places.2 += found.crossings.brackets().len();
                 let number = |n: usize| Some(FunctionId(100_000 + n as u32));
                 places
                     .0
@@ -116,7 +120,10 @@ impl Program {
                 let calls = |last: &Insn| {
                     let at = (last.svma - piece.range.start) as usize;
                     let ins = Decoder::new(64, &bytes.bytes[at..], DecoderOptions::NONE).decode();
-                    ins.flow_control() == FlowControl::Call
+                    matches!(
+                        ins.flow_control(),
+                        FlowControl::Call | FlowControl::IndirectCall
+                    )
                 };
                 never.extend(last.filter(|l| calls(l)).map(|_| piece.range.end + BIAS));
             }

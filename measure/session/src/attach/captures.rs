@@ -20,6 +20,7 @@ pub(super) fn described(capture: &CaptureEntry) -> String {
         (CaptureMethod::CheckedCopy, _) => "at the entry, copied by the kernel: a system call each",
         (CaptureMethod::PlainLoad, _) => "at the entry, by an unchecked load",
         (CaptureMethod::Counter, _) => "a counter, at the entry and at the end",
+        (CaptureMethod::Callee, _) => "the address that is called",
     };
     let most = match capture.elements_max {
         1 => String::new(),
@@ -64,8 +65,9 @@ pub(crate) fn print(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
         let module = basename(plan.modules[f.module.0 as usize].path.as_ref());
         format!("{module}!{}", f.name)
     };
-    let is_counter = |c: &&CaptureEntry| c.method == CaptureMethod::Counter;
-    let values = || plan.captures.iter().filter(|c| !is_counter(c));
+    let asked_for =
+        |c: &&CaptureEntry| !matches!(c.method, CaptureMethod::Counter | CaptureMethod::Callee);
+    let values = || plan.captures.iter().filter(asked_for);
     for counter in &plan.counters {
         let name = format!("@{}", counter.name);
         let at_entries = |c: &&CaptureEntry| c.name == name && c.at == CapturePlace::Entry;

@@ -12,6 +12,7 @@ use hopscope_event::{
     ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
 };
 use hopscope_probe::recorder::Sink;
+use hopscope_probe::recorder::callees::NewCallees;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
@@ -231,6 +232,10 @@ impl<W: Write> Sink for WithSlices<'_, W> {
 
     fn thread(&mut self, entry: &ThreadEntry) -> std::result::Result<(), TraceError> {
         self.writer.thread(entry)
+    }
+
+    fn callees(&mut self, new: &NewCallees) -> std::result::Result<(), TraceError> {
+        Sink::callees(self.writer, new)
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> std::result::Result<(), TraceError> {

@@ -11,7 +11,7 @@ use hopscope_event::{
     Summary, ThinEntry, TscFrequency,
 };
 use hopscope_probe::locate::basename;
-use hopscope_probe::plan::{InlinedPlaces, Plan};
+use hopscope_probe::plan::{InlinedPlaces, Plan, PointerCalls};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
 use serde::Serialize;
@@ -48,6 +48,8 @@ pub(super) struct Closing<'a> {
     end: AtEnd<'a>,
     functions: usize,
     inlined: Option<InlinedPart<'a>>,
+    /// Calls through pointers.
+    calls: Option<CallsPart>,
     refused: usize,
     left_out: usize,
     refused_by_reason: BTreeMap<&'a str, usize>,
@@ -80,6 +82,31 @@ pub(super) struct KeptPart<'a> {
     pub thin: Option<&'a ThinEntry>,
     pub budget: Option<&'a BudgetEntry>,
     pub flight: Option<Flight<'a>>,
+}
+
+/// Of calls through pointers that are timed where they are made.
+#[derive(Serialize)]
+struct CallsPart {
+    places: usize,
+    refused: usize,
+}
+
+impl CallsPart {
+    fn of(calls: PointerCalls) -> Option<CallsPart> {
+        (calls != PointerCalls::default()).then_some(CallsPart {
+            places: calls.timed,
+            refused: calls.refused,
+        })
+    }
+
+    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        text_line!(
+            out,
+            "calls through pointers: {} places are timed, {} refused",
+            self.places,
+            self.refused
+        )
+    }
 }
 
 /// Of functions that are timed where they were inlined.
@@ -208,6 +235,7 @@ impl<'a> Closing<'a> {
             end,
             functions: plan.functions.len(),
             inlined: InlinedPart::of(&plan.inlined),
+            calls: CallsPart::of(plan.calls),
             refused: plan.refusals.len(),
             left_out: plan.left_out(),
             refused_by_reason: reasons,
@@ -264,6 +292,9 @@ impl<'a> Closing<'a> {
         }
         if let Some(inlined) = &self.inlined {
             inlined.text(out)?;
+        }
+        if let Some(calls) = &self.calls {
+            calls.text(out)?;
         }
         self.end.choice.text(out)?;
         if let Some(budget) = self.end.choice.budget {

@@ -66,6 +66,11 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let selections: Vec<_> = functions
         .map(|text| Selection::without_captures(text))
         .collect::<std::result::Result<_, _>>()?;
+    if selections.iter().any(|s: &Selection| s.calls) {
+        refuse!(
+            "functions of calls through pointers (calls:) are known once they are called: use record"
+        );
+    }
     let mut plan = Plan::new(
         Pattern::parse_all(&asked.exclude)?,
         asked.assume_no_exceptions,

@@ -7,6 +7,7 @@
 //! Records name a stack position of their own, below the surrounding function's and above those of what is called
 //! within: one word for each level. So they pair and nest as calls do.
 mod begins;
+mod brackets;
 mod copies;
 mod crossings;
 mod detours;
@@ -19,6 +20,7 @@ mod places;
 mod stack;
 mod ways;
 
+pub use brackets::Bracket;
 pub use flow::calls;
 
 use super::unit::{Piece, Unit};
@@ -53,6 +55,8 @@ pub struct Crossings<F = FunctionId> {
     edges: HashMap<Edge, Vec<Crossing<F>>>,
     /// Calls and where exceptions that pass them land, which is an edge, too. Ascending.
     landings: Vec<(u64, u64)>,
+    /// Calls that are timed where they are made. Ascending.
+    brackets: Vec<Bracket<F>>,
     /// Something may come back to where it runs that nothing shows (a jump buffer, which is mangled): loops do not lead
     /// into the copy, nor out of it.
     pub stays: bool,
@@ -77,7 +81,7 @@ impl fmt::Display for NotTimed {
                 )
             }
             NotTimed::SmallFrame => {
-                f.write_str("the frame around it is too small for functions inlined so deep")
+                f.write_str("the frame around it is too small for what is timed so deep in it")
             }
             NotTimed::Overlaps => {
                 f.write_str("its instructions overlap those of another inlined function")
@@ -93,6 +97,8 @@ pub struct Found {
     pub crossings: Crossings<usize>,
     pub timed: Vec<(usize, Counts)>,
     pub refused: Vec<(usize, NotTimed)>,
+    /// Calls through pointers that are not timed.
+    pub calls_refused: Vec<(u64, NotTimed)>,
     /// Of those that are timed.
     pub doubts: Vec<(usize, Doubt)>,
 }
@@ -129,12 +135,39 @@ impl<F> Default for Crossings<F> {
         Crossings {
             edges: HashMap::new(),
             landings: Vec::new(),
+            brackets: Vec::new(),
             stays: false,
         }
     }
 }
 
+impl<F> Crossings<F> {
+    pub fn brackets(&self) -> &[Bracket<F>] {
+        &self.brackets
+    }
+}
+
 impl Crossings<usize> {
+    /// An exception that passes such a call ends it before anything else.
+    fn bracket_all(&mut self, brackets: Vec<Bracket<usize>>) {
+        for bracket in &brackets {
+            let lands = self
+                .landings
+                .iter()
+                .filter(|(call, _)| *call == bracket.call);
+            for (call, pad) in lands {
+                let exit = Crossing {
+                    function: bracket.function,
+                    kind: RecordKind::Exit,
+                    position: bracket.position,
+                };
+                let on = self.edges.entry((Some(*call), Some(*pad))).or_default();
+                on.insert(0, exit);
+            }
+        }
+        self.brackets = brackets;
+    }
+
     /// With functions for places.
     pub fn numbered(self, function: impl Fn(usize) -> Option<FunctionId>) -> Crossings {
         let numbered = |crossing: Crossing<usize>| {
@@ -147,9 +180,18 @@ impl Crossings<usize> {
         };
         let edges = self.edges.into_iter();
         let edges = edges.map(|(edge, on)| (edge, on.into_iter().filter_map(numbered).collect()));
+        let brackets = self.brackets.into_iter().filter_map(|bracket| {
+            let Bracket { call, position, .. } = bracket;
+            function(bracket.function).map(|function| Bracket {
+                call,
+                function,
+                position,
+            })
+        });
         Crossings {
             edges: edges.collect(),
             landings: self.landings,
+            brackets: brackets.collect(),
             stays: self.stays,
         }
     }
@@ -157,7 +199,13 @@ impl Crossings<usize> {
 
 impl Crossings {
     pub fn is_empty(&self) -> bool {
-        self.edges.is_empty()
+        self.edges.is_empty() && self.brackets.is_empty()
+    }
+
+    /// Whether a call is timed where it is made.
+    pub fn bracket(&self, call: u64) -> Option<&Bracket> {
+        let found = self.brackets.binary_search_by_key(&call, |b| b.call);
+        Some(&self.brackets[found.ok()?])
     }
 
     /// Where anything is recorded on the way from an instruction, ascending.
@@ -185,16 +233,25 @@ impl Crossings {
     }
 }
 
-/// `chosen`: the surrounding one before those within it; `landings`: ranges of calls and where exceptions that pass these
-/// land.
+/// Of a unit, what is timed in it.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The surrounding one before those within it. The place behind them is that of calls.
+    pub inlined: &'a [Inlined],
+    /// Calls through pointers, too; what it says yes to is a slot of a function that has a name.
+    pub calls: Option<&'a dyn Fn(u64) -> bool>,
+}
+
+/// `landings`: ranges of calls and where exceptions that pass these land.
 pub fn find(
     unit: &Unit,
     pieces: &[Piece],
-    chosen: &[Inlined],
+    asked: Asked,
     rules: &FrameRules,
     lines: &LineRows,
     landings: &[(Range<u64>, u64)],
 ) -> Found {
+    let chosen = asked.inlined;
     let mut found = Found::default();
     let body = Body::new(unit, pieces, lines, landings);
     let mut places = places::sort_out(&body, chosen);
@@ -213,6 +270,11 @@ pub fn find(
         }
     }
     found.crossings = crossings(&body, unit, &places, rules);
+    if let Some(is_named) = asked.calls {
+        let calls = brackets::find(&body, is_named, &places, rules, &depths);
+        found.calls_refused = calls.refused;
+        found.crossings.bracket_all(calls.timed);
+    }
     found
 }
 
@@ -244,15 +306,19 @@ fn check(
         if let Some(svma) = places.find(|svma| rules.at(*svma).is_none()) {
             return Some(NotTimed::NoFrame { svma });
         }
-        let frame = match rules.at(svma) {
-            Some(FrameAddress::Rsp(bytes)) => bytes,
-            _ => depths[at],
-        };
-        if body.calls[at] && frame <= needed {
+        if body.calls[at] && depth(rules.at(svma), depths[at]) <= needed {
             return Some(NotTimed::SmallFrame);
         }
     }
     None
+}
+
+/// Bytes between the frame address and the stack pointer, at least.
+fn depth(frame: Option<FrameAddress>, followed: i32) -> i32 {
+    match frame {
+        Some(FrameAddress::Rsp(bytes)) => bytes,
+        _ => followed,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What to time and what to take along: `acl_in(frame->n, frame->pkts[0..n].seq, return)`.
 use super::Scalar;
 use crate::locate::module_names::ModuleNames;
-use crate::locate::pattern::{INLINED, Pattern, caller_of};
+use crate::locate::pattern::{CALLS, INLINED, Pattern, behind, caller_of};
 use crate::locate::{Function, LocateError};
 use std::fmt;
 
@@ -14,6 +14,8 @@ pub struct Selection {
     pub captures: Vec<Wanted>,
     /// `inlined:`: not functions, but where they were inlined into others.
     pub inlined: bool,
+    /// `calls:`: functions, and what they call through pointers.
+    pub calls: bool,
     /// Only what these modules call.
     pub callers: Option<Pattern>,
 }
@@ -81,6 +83,7 @@ impl Selection {
             whole: None,
             captures: Vec::new(),
             inlined: false,
+            calls: false,
             callers: None,
         }
     }
@@ -96,13 +99,19 @@ impl Selection {
                 why: "counters are read in recordings, of functions that are not inlined".into(),
             });
         }
-        Ok(match inlined(text) {
-            Some(pattern) => Selection {
+        if let Some(pattern) = behind(INLINED, text) {
+            return Ok(Selection {
                 inlined: true,
                 ..Selection::of_pattern(Pattern::parse(&pattern)?)
-            },
-            None => Selection::of_pattern(Pattern::parse(text)?),
-        })
+            });
+        }
+        if let Some(pattern) = behind(CALLS, text) {
+            return Ok(Selection {
+                calls: true,
+                ..Selection::of_pattern(Pattern::parse(&pattern)?)
+            });
+        }
+        Ok(Selection::of_pattern(Pattern::parse(text)?))
     }
 
     fn of_callers(self, module: &str, text: &str) -> Result<Selection, LocateError> {
@@ -114,6 +123,9 @@ impl Selection {
         };
         if self.inlined {
             return failed("what is inlined is not called by a module");
+        }
+        if self.calls {
+            return failed("calls: is of a function that calls, whoever calls it");
         }
         if self.callers.is_some() {
             return failed("write MODULE->FUNCTION, with one ->");
@@ -128,7 +140,7 @@ impl Selection {
         if let Some((callers, rest)) = caller_of(text) {
             return Selection::parse(rest)?.of_callers(callers, text);
         }
-        if inlined(text).is_some() {
+        if behind(INLINED, text).or(behind(CALLS, text)).is_some() {
             return Selection::without_captures(text);
         }
         let Some((head, inside)) = split(text) else {
@@ -155,6 +167,7 @@ impl Selection {
             whole,
             captures,
             inlined: false,
+            calls: false,
             callers: None,
         })
     }
@@ -169,6 +182,7 @@ impl Selection {
             whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
             captures: self.captures.clone(),
             inlined: self.inlined,
+            calls: self.calls,
             callers: self
                 .callers
                 .as_ref()
@@ -208,18 +222,11 @@ impl fmt::Display for Selection {
         if self.inlined {
             f.write_str(INLINED)?;
         }
+        if self.calls {
+            f.write_str(CALLS)?;
+        }
         self.pattern.fmt(f)
     }
-}
-
-/// `inlined:module!name` or `module!inlined:name`: the pattern in it.
-fn inlined(text: &str) -> Option<String> {
-    if let Some(pattern) = text.strip_prefix(INLINED) {
-        return Some(pattern.to_owned());
-    }
-    let (module, name) = text.split_once('!')?;
-    let name = name.strip_prefix(INLINED)?;
-    Some(format!("{module}!{name}"))
 }
 
 /// The pattern and the text in its parentheses.
@@ -604,6 +611,17 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_say_what_is_measured_of_a_function() {
+        let parse = |text: &str| Selection::parse(text).unwrap();
+        let calls = parse("nf!calls:worker*");
+        assert!(calls.calls && !calls.inlined);
+        assert_eq!(calls.to_string(), "calls:nf!worker*");
+        assert!(parse("inlined:f").inlined);
+        let namespaces = ["calls::f", "inlined::f", "nf!calls::f"].map(parse);
+        assert!(namespaces.iter().all(|s| !s.calls && !s.inlined));
+    }
+
+    #[test]
     fn errors_say_what_is_wrong() {
         let why = |text: &str| Selection::parse(text).unwrap_err().to_string();
         assert!(
@@ -623,6 +641,7 @@ mod tests {
         assert!(why("f(a[x])").contains("not a number"));
         assert!(why("f(@)").contains("behind @"));
         assert!(why("inlined:f(@cycles)").contains("not inlined"));
+        assert!(why("nf->calls:f").contains("whoever calls it"));
         assert!(why("f(@a b)").contains("unexpected \"b\""));
         assert!(why("f(a[0..@cycles])").contains("no number of elements"));
     }

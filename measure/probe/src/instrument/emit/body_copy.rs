@@ -24,6 +24,7 @@ use hopscope_event::record::{FunctionId, RecordKind};
 use std::collections::HashMap;
 use std::ops::Range;
 
+mod calls;
 mod ways_in;
 
 pub use ways_in::LedLoop;
@@ -364,7 +365,9 @@ impl Copier<'_> {
             if let Some(label) = body.starts.get(&insn.svma) {
                 self.asm.bind(zone, *label);
             }
+            self.before_call(body, piece, zone, insn, added)?;
             self.insn(body, piece, zone, (insn, long), &mut leaving, added)?;
+            self.behind_call(body, zone, insn, added);
             if let Some(edge) = body.edges.get(&insn.svma) {
                 let field = self.asm.position(zone) - FIELD_BYTES as u32;
                 added.fields.push((*edge, (zone, field)));
@@ -525,7 +528,7 @@ impl Copier<'_> {
                 }
             }
             Op::IndirectJump => {
-                let push = push::from_jump(bytes, insn.svma)?;
+                let push = push::from_branch(bytes, insn.svma)?;
                 let own = !body.inlined.targets_from(insn.svma).is_empty() || crosses_out;
                 let mut shared = added.dispatchers.iter().filter(|(_, jump)| jump.is_none());
                 let dispatcher = match shared.next() {

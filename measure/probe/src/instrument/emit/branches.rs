@@ -1,13 +1,15 @@
 //! Which branches of a copy reach their targets in their short form: what the copy inserts decides, so it is measured
 //! first.
 use super::capture;
+use super::capture::call::{self, Target};
 use super::inlined;
 use super::probe::{self, Live, ProbeConfig, Site};
 use super::slow::Slow;
 use crate::instrument::asm::{Asm, Zone};
-use crate::instrument::body::inlined::{Crossing, Crossings};
+use crate::instrument::body::inlined::{Bracket, Crossing, Crossings};
 use crate::instrument::body::unit::{Insn, Op, Unit};
 use crate::instrument::capture::Capture;
+use crate::locate::FrameAddress;
 use hopscope_event::record::{FunctionId, RecordKind};
 use std::collections::HashMap;
 
@@ -19,7 +21,15 @@ pub(super) struct Sizes {
     crossing: u32,
     /// Behind instructions at these addresses.
     loads: HashMap<u64, u32>,
+    /// Around a call, but for the bytes that read its operand.
+    bracket: u32,
 }
+
+/// A push of the operand of a branch is never longer by more: a 32-bit displacement and a SIB byte.
+const PUSH_LONGER: u32 = 5;
+
+/// Its displacements are the longest.
+const FAR: FrameAddress = FrameAddress::Rsp(1 << 20);
 
 impl Sizes {
     pub(super) fn measure(
@@ -69,11 +79,24 @@ impl Sizes {
                 let one = Crossing {
                     function,
                     kind: RecordKind::Exit,
-                    position: probe::RSP,
+                    position: FAR,
                 };
                 inlined::probes(asm, z, config, slow, &[one]);
             }),
             loads,
+            bracket: length(&|asm, slow| {
+                let one = Bracket {
+                    call: 0,
+                    function,
+                    position: FAR,
+                };
+                let target = Target {
+                    push: &[],
+                    from_rip: None,
+                };
+                call::entry(asm, z, config, slow, &one, &target);
+                call::exit(asm, z, config, slow, &one);
+            }),
         }
     }
 
@@ -103,7 +126,7 @@ impl Sizes {
             .collect();
         loop {
             for (n, insn) in insns.iter().enumerate() {
-                let of_it = self.of(insn, long[n], unit) + self.leaving(insn, inlined);
+                let of_it = self.of(insn, long[n], unit, inlined) + self.leaving(insn, inlined);
                 offsets[n + 1] = offsets[n] + of_it + between[n];
             }
             let mut changed = false;
@@ -142,11 +165,14 @@ impl Sizes {
         self.crossing * on as u32
     }
 
-    fn of(&self, insn: &Insn, long: bool, unit: &Unit) -> u32 {
+    fn of(&self, insn: &Insn, long: bool, unit: &Unit, inlined: &Crossings) -> u32 {
         let len = insn.len as u32;
+        let bracketed = inlined.bracket(insn.svma).is_some();
+        let bracket = u32::from(bracketed) * (self.bracket + len + PUSH_LONGER);
         let inside = |target: u64| unit.contains(target);
         let loads = self.loads.get(&insn.svma).copied().unwrap_or(0);
         loads
+            + bracket
             + match insn.op {
                 Op::Plain | Op::RipRelative { .. } | Op::Call { .. } => len,
                 Op::Jump { target } if !inside(target) => self.tail + 5,

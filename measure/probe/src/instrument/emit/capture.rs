@@ -5,6 +5,7 @@
 //! those of a return right before the exit's. Registers: r8 = ring header, r9 = counter of the
 //! slot to be stored, rax = the value; rcx, rdx, r10 are scratch. The entry's clock is read last,
 //! the exit's first, so that the time of a call does not contain its captures. Counters are read next to the clock.
+pub(super) mod call;
 mod counter;
 mod emitter;
 mod read;

@@ -106,6 +106,7 @@ pub fn record(
 ) {
     let done = asm.label();
     ring(asm, zone, slow.of(kind), done);
+    reserve(asm, zone, 1);
     store(asm, zone, config, id_kind(function, kind), position, spare);
     asm.bind(zone, done);
 }
@@ -141,9 +142,17 @@ fn gs_load(op: u8, offset: usize) -> [u8; 9] {
 /// The lap is an index of `lea`, scaled by this.
 const _: () = assert!(LAP_STEP == 2);
 
-/// rcx = ring header. The order of the stores is the protocol: the id takes the mark of whatever lap is there away, and
-/// the stack, which is last, brings that of this lap.
-fn store(
+/// rcx = ring header; leaves the counter of the first of so many slots in rdx.
+pub(super) fn reserve(asm: &mut Asm, zone: Zone, slots: usize) {
+    asm.bytes(zone, &[0xba]); // mov edx, bytes
+    asm.bytes(zone, &((slots * STRIDE) as u32).to_le_bytes());
+    // xadd [rcx], rdx: one instruction, so that a signal handler cannot take the same slot
+    asm.bytes(zone, &[0x48, 0x0f, 0xc1, 0x11]);
+}
+
+/// rcx = ring header, rdx = the slot's counter. The order of the stores is the protocol: the id takes the mark of whatever
+/// lap is there away, and the stack, which is last, brings that of this lap.
+pub(super) fn store(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
@@ -153,10 +162,6 @@ fn store(
 ) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
     let slot = |field: usize| (SLOTS_AT + field) as u8;
-    asm.bytes(zone, &[0xba]); // mov edx, STRIDE
-    asm.bytes(zone, &(STRIDE as u32).to_le_bytes());
-    // xadd [rcx], rdx: one instruction, so that a signal handler cannot take the same slot
-    asm.bytes(zone, &[0x48, 0x0f, 0xc1, 0x11]);
     if config.bmi2 {
         // rorx rax, rdx, log2: the lap in the low half
         asm.bytes(zone, &[0xc4, 0xe3, 0xfb, 0xf0, 0xc2, ring_bytes_log2 as u8]);
@@ -310,6 +315,9 @@ fn stamp(asm: &mut Asm, zone: Zone, config: &ProbeConfig, site: Site) {
         asm.bytes(zone, LEA_RSP_UP);
     }
 }
+
+/// Bytes below the stack pointer that signal handlers and probes leave alone (System V ABI, 3.2.2).
+pub const RED_ZONE: u32 = 128;
 
 const LFENCE: &[u8] = &[0x0f, 0xae, 0xe8];
 const RDTSC: &[u8] = &[0x0f, 0x31];

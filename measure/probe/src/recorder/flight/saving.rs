@@ -1,6 +1,7 @@
 //! The file that is open, and what it holds so far.
 use super::held::{Held, Kept};
-use super::{Ended, FlightCounts};
+use super::{Ended, FlightCounts, Sink};
+use crate::recorder::callees::NewCallees;
 use hopscope_event::{
     ClockSync, EndsEarly, FlightEntry, OffCpuEntry, Summary, ThreadEntry, ThreadIx, TriggerEntry,
     Tsc,
@@ -62,6 +63,10 @@ impl<W: Write> Saving<W> {
 
     pub(super) fn bytes(&self) -> u64 {
         self.writer.bytes_written()
+    }
+
+    pub(super) fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
+        Sink::callees(&mut self.writer, new)
     }
 
     pub(super) fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

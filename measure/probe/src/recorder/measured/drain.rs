@@ -1,4 +1,5 @@
 //! Records copied out of one ring into the sink.
+use crate::recorder::callees::{Callees, OpenCalls};
 use crate::recorder::sink::Sink;
 use crate::recorder::tally::Tally;
 use crate::recorder::trigger::SlowCalls;
@@ -30,6 +31,8 @@ pub(in crate::recorder) struct Drain<'a, S: Sink> {
     pub count_calls: bool,
     pub tally: Option<&'a mut Tally>,
     pub slow_calls: Option<&'a mut SlowCalls>,
+    /// Of calls through pointers, and those of this ring's thread that are open.
+    pub callees: Option<(&'a mut Callees, &'a mut OpenCalls)>,
 }
 
 impl<S: Sink> Drain<'_, S> {
@@ -50,6 +53,17 @@ impl<S: Sink> Drain<'_, S> {
         loop {
             self.buffer.clear();
             let drained = ring.drain(position, visit, BATCH, self.buffer);
+            if let Some((callees, open)) = &mut self.callees {
+                // Its value is in the next slot: both are read together.
+                let cut = self.buffer.len() == BATCH
+                    && self.buffer.last().is_some_and(|r| callees.awaits_value(r));
+                if cut {
+                    self.buffer.pop();
+                    position.next -= 1;
+                }
+                let gap = drained.lost + drained.torn > 0;
+                callees.name(open, gap, self.buffer);
+            }
             self.counts.damaged += drained.damaged as u64;
             if self.buffer.is_empty() && drained.lost + drained.torn == 0 {
                 return Ok(gained);
@@ -58,6 +72,9 @@ impl<S: Sink> Drain<'_, S> {
                 Some(thread) => thread,
                 None => *thread.insert(name(self.writer)?),
             };
+            if let Some((callees, _)) = &mut self.callees {
+                self.writer.callees(&callees.take_new())?;
+            }
             let batch = RecordBatch {
                 thread,
                 first_index: drained.first_index,
@@ -83,7 +100,7 @@ impl<S: Sink> Drain<'_, S> {
             self.counts.recorded += self.buffer.len() as u64;
             self.counts.lost += drained.lost;
             self.counts.torn += drained.torn;
-            let whole = visit == Visit::Live && self.buffer.len() < BATCH;
+            let whole = visit == Visit::Live && self.buffer.len() < BATCH - 1;
             if whole || position.next >= until {
                 return Ok(gained);
             }

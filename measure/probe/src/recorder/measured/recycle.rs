@@ -1,5 +1,6 @@
 //! Rings of threads that are gone go to others.
 use super::{Target, owner_of};
+use crate::recorder::callees::OpenCalls;
 use crate::recorder::numbers::Numbers;
 use crate::recorder::owner::{Owner, Tasks};
 use crate::recorder::sink::Sink;
@@ -87,6 +88,7 @@ impl Target {
             let state = &mut self.rings[context];
             (state.in_use, state.thread, state.owner) = (false, None, None);
             state.counted = false;
+            state.open_calls = OpenCalls::default();
             state.name_at_attach.clear();
             if !state.damaged {
                 self.installed.give_ring_back(context as u32);

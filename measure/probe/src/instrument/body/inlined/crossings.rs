@@ -82,7 +82,7 @@ pub(super) fn crossings(
 }
 
 /// The word of a level: below the return address.
-fn shown(frame: FrameAddress, level: u32) -> FrameAddress {
+pub(super) fn shown(frame: FrameAddress, level: u32) -> FrameAddress {
     let below = 8 + 8 * level as i32;
     match frame {
         FrameAddress::Rsp(offset) => FrameAddress::Rsp(offset.wrapping_sub(below)),

@@ -38,6 +38,13 @@ fn found(code: &[u8], chosen: &[Inlined], rules: &FrameRules) -> Found {
     landing(code, chosen, rules, &[])
 }
 
+fn asked(inlined: &[Inlined]) -> Asked<'_> {
+    Asked {
+        inlined,
+        calls: None,
+    }
+}
+
 fn landing(
     code: &[u8],
     chosen: &[Inlined],
@@ -57,7 +64,7 @@ fn landing(
     find(
         &unit,
         &pieces,
-        chosen,
+        asked(chosen),
         rules,
         &LineRows::default(),
         landings,

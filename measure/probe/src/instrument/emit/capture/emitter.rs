@@ -50,6 +50,18 @@ pub(super) fn r64(reg: Reg) -> AsmRegister64 {
     ][reg.0 as usize]
 }
 
+/// Instructions without labels.
+pub(super) fn code(
+    asm: &mut Asm,
+    zone: Zone,
+    write: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
+) {
+    let mut code = CodeAssembler::new(64).expect("64 bits are supported");
+    write(&mut code).expect("operands are of these instructions");
+    let bytes = code.assemble(0).expect("no labels");
+    asm.bytes(zone, &bytes);
+}
+
 impl<'a> Emitter<'a> {
     pub(super) fn new(
         asm: &'a mut Asm,
@@ -74,10 +86,7 @@ impl<'a> Emitter<'a> {
 
     /// Instructions without labels.
     pub(super) fn code(&mut self, write: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>) {
-        let mut code = CodeAssembler::new(64).expect("64 bits are supported");
-        write(&mut code).expect("operands are of these instructions");
-        let bytes = code.assemble(0).expect("no labels");
-        self.asm.bytes(self.zone, &bytes);
+        code(self.asm, self.zone, write);
     }
 
     /// Saves what is used; the ring is in r8 afterwards.

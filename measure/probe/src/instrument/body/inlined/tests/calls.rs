@@ -24,7 +24,7 @@ fn found_by(code: &[u8], chosen: &[Inlined], lines: &LineRows) -> Found {
         branch_into: &|_| false,
     };
     let unit = Unit::decode(&pieces, &around).unwrap();
-    find(&unit, &pieces, chosen, &frames(), lines, &[])
+    find(&unit, &pieces, asked(chosen), &frames(), lines, &[])
 }
 
 /// A loop of its own begins with a copy between registers that comes from no line.

@@ -1,0 +1,60 @@
+//! Calls through pointers that are timed where they are made.
+use super::{Added, Body, Copier};
+use crate::instrument::asm::{Asm, Zone};
+use crate::instrument::body::push;
+use crate::instrument::body::refusal::Refusal;
+use crate::instrument::body::unit::{Insn, Op};
+use crate::instrument::emit::capture::call::{self, Target};
+use crate::instrument::emit::probe::Stores;
+
+impl Copier<'_> {
+    /// The entry, which whoever jumps to the instruction comes by.
+    pub(super) fn before_call(
+        &mut self,
+        body: &Body,
+        piece: usize,
+        zone: Zone,
+        insn: &Insn,
+        added: &mut Added,
+    ) -> Result<(), Refusal> {
+        let Some(bracket) = body.inlined.bracket(insn.svma).filter(|_| self.records()) else {
+            return Ok(());
+        };
+        let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
+        let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
+        let push = push::from_branch(bytes, insn.svma)?;
+        let begin = self.asm.position(zone);
+        let target = target(self.asm, &push, insn.op, body.bias);
+        let (config, slow) = (self.config, self.slow);
+        call::entry(self.asm, zone, config, slow, bracket, &target);
+        added.insert(zone, begin..self.asm.position(zone), insn.svma);
+        Ok(())
+    }
+
+    /// The exit, where the callee returns to.
+    pub(super) fn behind_call(&mut self, body: &Body, zone: Zone, insn: &Insn, added: &mut Added) {
+        let Some(bracket) = body.inlined.bracket(insn.svma).filter(|_| self.records()) else {
+            return;
+        };
+        let begin = self.asm.position(zone);
+        call::exit(self.asm, zone, self.config, self.slow, bracket);
+        added.insert(zone, begin..self.asm.position(zone), insn.next());
+    }
+
+    /// For benches there are others: what calls cost.
+    fn records(&self) -> bool {
+        self.config.stores == Stores::Records
+    }
+}
+
+/// The operand of a call, of which `push` is made.
+fn target<'p>(asm: &mut Asm, push: &'p [u8], op: Op, bias: u64) -> Target<'p> {
+    let from_rip = match op {
+        // The displacement is the last of the instruction.
+        Op::RipRelative { target, .. } => {
+            Some((push.len() - 4, asm.label_at(target.wrapping_add(bias))))
+        }
+        _ => None,
+    };
+    Target { push, from_rip }
+}

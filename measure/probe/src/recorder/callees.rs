@@ -1,0 +1,211 @@
+//! Calls through pointers get the functions that they call: the address lies behind each entry ([`hopscope_event::callee`]).
+//!
+//! Functions that are called for the first time are numbered and named here, and told to the sink before their records.
+mod names;
+
+use names::Module;
+pub use names::{Files, Names};
+
+use hopscope_event::table::{ModuleEntry, ModuleIx};
+use hopscope_event::{
+    CaptureMethod, Content, FunctionEntry, FunctionId, Record, RecordKind, callee,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Callees of one process that get a function of their own: code that is made at run time has no end of them.
+const CALLEES_MAX: usize = 4096;
+
+/// Those of one process.
+pub struct Callees {
+    /// Of calls whose callees are to be named, by their numbers.
+    calls: Vec<Option<FunctionEntry>>,
+    known: HashMap<(FunctionId, u64), FunctionId>,
+    names: Names,
+    /// The next ones, of all processes.
+    next: Rc<Numbering>,
+    modules: HashMap<String, ModuleIx>,
+    new: NewCallees,
+    /// Calls beyond [`CALLEES_MAX`].
+    unnamed: u64,
+}
+
+/// What no sink was told of.
+#[derive(Debug, Default)]
+pub struct NewCallees {
+    /// Of functions of files that were loaded since, or that are none.
+    pub modules: Vec<ModuleEntry>,
+    pub functions: Vec<FunctionEntry>,
+}
+
+/// The next numbers of a recording.
+#[derive(Debug)]
+pub struct Numbering {
+    functions: Cell<u32>,
+    modules: Cell<u32>,
+}
+
+impl Numbering {
+    /// Behind what its tables have.
+    pub fn after(functions: usize, modules: usize) -> Rc<Numbering> {
+        Rc::new(Numbering {
+            functions: Cell::new(functions as u32),
+            modules: Cell::new(modules as u32),
+        })
+    }
+}
+
+/// The calls of one thread that have not ended, by the stack positions that they show.
+#[derive(Debug, Clone, Default)]
+pub struct OpenCalls(HashMap<u32, OpenCall>);
+
+#[derive(Debug, Clone, Copy)]
+struct OpenCall {
+    calls: FunctionId,
+    callee: FunctionId,
+}
+
+/// More positions are none of calls that are open: what left them by `longjmp` lies there.
+const OPEN_MAX: usize = 1 << 16;
+
+impl Callees {
+    /// `None`: nothing in the tables has callees to be named.
+    pub fn of(
+        functions: &[FunctionEntry],
+        captures: &[hopscope_event::CaptureEntry],
+        next: Rc<Numbering>,
+        names: impl FnOnce() -> Names,
+    ) -> Option<Callees> {
+        let mut calls = vec![None; functions.len()];
+        let mut named = captures
+            .iter()
+            .filter(|c| c.method == CaptureMethod::Callee)
+            .peekable();
+        named.peek()?;
+        for capture in named {
+            let n = capture.function.0 as usize;
+            if let (Some(place), Some(function)) = (calls.get_mut(n), functions.get(n)) {
+                *place = Some(function.clone());
+            }
+        }
+        Some(Callees {
+            calls,
+            known: HashMap::new(),
+            names: names(),
+            next,
+            modules: HashMap::new(),
+            new: NewCallees::default(),
+            unnamed: 0,
+        })
+    }
+
+    fn is_of_calls(&self, function: FunctionId) -> bool {
+        let entry = self.calls.get(function.0 as usize);
+        entry.is_some_and(Option::is_some)
+    }
+
+    /// Whether the value of this record comes in the slot behind it.
+    pub fn awaits_value(&self, record: &Record) -> bool {
+        record.kind() == Some(RecordKind::Entry) && self.is_of_calls(record.function())
+    }
+
+    /// Writes callees into records that follow each other in one ring; `gap`: not those before.
+    pub fn name(&mut self, open: &mut OpenCalls, gap: bool, records: &mut [Record]) {
+        if gap {
+            open.0.clear();
+        }
+        for at in 0..records.len() {
+            let record = records[at];
+            let calls = record.function();
+            if !self.is_of_calls(calls) {
+                continue;
+            }
+            match record.kind() {
+                Some(RecordKind::Entry) => {
+                    let address = records.get(at + 1).and_then(|next| address(next, calls));
+                    let callee = address.and_then(|address| self.callee(calls, address));
+                    let Some(callee) = callee else {
+                        open.0.remove(&record.rsp_lo32());
+                        continue;
+                    };
+                    records[at] = record.with_function(callee);
+                    records[at + 1] = records[at + 1].with_function(callee);
+                    if open.0.len() >= OPEN_MAX {
+                        open.0.clear();
+                    }
+                    open.0.insert(record.rsp_lo32(), OpenCall { calls, callee });
+                }
+                Some(RecordKind::Exit) => {
+                    let rsp = record.rsp_lo32();
+                    let call = open.0.get(&rsp).copied();
+                    if let Some(call) = call.filter(|call| call.calls == calls) {
+                        open.0.remove(&rsp);
+                        records[at] = record.with_function(call.callee);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn callee(&mut self, calls: FunctionId, address: u64) -> Option<FunctionId> {
+        if let Some(known) = self.known.get(&(calls, address)) {
+            return Some(*known);
+        }
+        let of_calls = self.calls[calls.0 as usize].as_ref()?;
+        let id = FunctionId(self.next.functions.get());
+        if self.known.len() >= CALLEES_MAX || id.0 >= FunctionId::MAX {
+            self.unnamed += 1;
+            return None;
+        }
+        self.next.functions.set(id.0 + 1);
+        let named = self.names.of(address);
+        let module = match named.module {
+            Module::OfRecording(ix) => ix,
+            Module::Other { path, build_id } => {
+                *self.modules.entry(path).or_insert_with_key(|path| {
+                    let ix = ModuleIx(self.next.modules.get());
+                    self.next.modules.set(ix.0 + 1);
+                    self.new.modules.push(ModuleEntry {
+                        ix,
+                        path: path.clone(),
+                        build_id,
+                    });
+                    ix
+                })
+            }
+        };
+        let function = callee::named(of_calls, id, &named.name, module, named.svma);
+        self.new.functions.push(function);
+        self.known.insert((calls, address), id);
+        Some(id)
+    }
+
+    pub fn take_new(&mut self) -> NewCallees {
+        std::mem::take(&mut self.new)
+    }
+
+    /// What the user should know.
+    pub(super) fn note(&self, pid: i32) -> Option<String> {
+        (self.unnamed > 0).then(|| {
+            format!(
+                "process {pid}: {} calls through pointers are of an unknown callee: {CALLEES_MAX} are told apart",
+                self.unnamed
+            )
+        })
+    }
+}
+
+fn address(record: &Record, calls: FunctionId) -> Option<u64> {
+    let value = record
+        .value()
+        .filter(|value| record.function() == calls && value.capture == callee::CAPTURE)?;
+    match value.content {
+        Content::Value(address) => Some(callee::address(address)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+long loaded(void)
+{
+    return 40;
+}

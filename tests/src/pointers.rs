@@ -1,0 +1,341 @@
+//! `-f calls:…`: calls through pointers, timed where they are made and named by what they call.
+use crate::recording::{Recording, Report, command, command_with_buffer};
+use crate::told::Told;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, compile, compile_c, hopscope, hopscope_bin, scratch};
+use nix::sys::signal::{Signal, kill};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Clang, Fsgsbase, Gcc, Gxx};
+    let gcc = &[Gcc, Fsgsbase];
+    suite.case("pointers::operands_of_every_kind", gcc, operands);
+    suite.case("pointers::compiled_by_gcc", gcc, || compiled("gcc"));
+    suite.case(
+        "pointers::compiled_by_clang",
+        &[Gcc, Clang, Fsgsbase],
+        || compiled("clang"),
+    );
+    suite.case("pointers::exceptions_gcc", &[Gxx, Fsgsbase], || {
+        throws("g++")
+    });
+    suite.case("pointers::exceptions_clang", &[Clang, Fsgsbase], || {
+        throws("clang++")
+    });
+    suite.case("pointers::of_a_loop_that_runs_already", gcc, running_loop);
+    suite.case("pointers::code_of_later_files_or_none", gcc, made);
+    suite.case("pointers::names_of_a_killed_recorder", gcc, killed);
+    suite.case("pointers::names_in_a_flight_recorders_files", gcc, flight);
+    suite.case("pointers::forked_children", gcc, forked);
+    suite.case("pointers::refused_in_one_line", gcc, refused);
+}
+
+/// The callee's calls by `caller`, as they are shown.
+fn by(callee: &str, caller: &str) -> String {
+    format!("{callee} [called by {caller}]")
+}
+
+/// Measured it says what it says unmeasured; that, and the report.
+fn same(program: &Path, arguments: &[&str], patterns: &[&str]) -> Result<(String, Report)> {
+    let alone = run(Command::new(program).args(arguments))?.expect_code(0)?;
+    let file = scratch().join("pointers.hop");
+    let mut record = Command::new(hopscope_bin());
+    record.args(["record", "--no-calibration", "--max-overhead", "1e9"]);
+    record.args(["--buffer", "64M", "-o"]).arg(&file);
+    for pattern in patterns {
+        record.args(["-f", pattern]);
+    }
+    let measured = run(record.arg("--").arg(program).args(arguments))?.expect_code(0)?;
+    ensure!(
+        measured.stdout == alone.stdout,
+        "unmeasured: {}\nmeasured: {}",
+        alone.stdout,
+        measured.stdout
+    );
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    ensure!(report.summary["revived"] == 0, "{}", report.summary);
+    Ok((alone.stdout, report))
+}
+
+/// A name and a number a line.
+fn operands() -> Result<()> {
+    for flags in ["-O2", "-O2 -no-pie", "-O0 -Wl,-z,now"] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let program = compile_c(&["pointers/operands.S", "pointers/operands.c"], &flags)?;
+        let (said, report) = same(&program, &["1000"], &["calls:operands"])?;
+        ensure!(said.lines().count() == 6, "{said}");
+        for line in said.lines() {
+            let (callee, count) = line.split_once(' ').context("a name and a number")?;
+            let calls = report.entries(&by(callee, "operands"));
+            ensure!(calls.to_string() == count, "{callee}: {calls} of {count}");
+        }
+        ensure!(
+            report.entries(&by("[unknown callee]", "operands")) == 0,
+            "{:?}",
+            report.functions
+        );
+    }
+    Ok(())
+}
+
+const LEVELS: [&str; 6] = [
+    "-O0",
+    "-O1",
+    "-O2 -fcf-protection",
+    "-O3 -fno-omit-frame-pointer",
+    "-Os -no-pie",
+    "-O2 -fno-plt -fno-asynchronous-unwind-tables -funwind-tables",
+];
+
+/// As the program counts them.
+const CALLEES: [&str; 5] = ["plain", "vectors", "pairs", "larges", "any"];
+
+fn program(compiler: &str, flags: &str) -> Result<PathBuf> {
+    let all: Vec<&str> = flags.split(' ').chain(["-g", "-Wall"]).collect();
+    compile(compiler, &["pointers/calls.c"], &all)
+}
+
+/// The sum, then how often each was called; of those by `vectors` and by itself the callers know nothing.
+fn counted(said: &str) -> Result<Vec<u64>> {
+    let counts = said.split_whitespace().skip(1);
+    Ok(counts.map(str::parse).collect::<Result<_, _>>()?)
+}
+
+fn compiled(compiler: &str) -> Result<()> {
+    for flags in LEVELS {
+        let program = program(compiler, flags)?;
+        let patterns = ["calls:poll", "calls:deeper", "vectors"];
+        let (said, report) = same(&program, &["2000"], &patterns)?;
+        let mut counted = counted(&said)?;
+        // What `vectors` calls by its name is no call through a pointer.
+        counted[0] -= counted[1];
+        for (callee, count) in CALLEES.iter().zip(&counted) {
+            let calls = report.entries(&by(callee, "poll"));
+            ensure!(calls == *count, "{flags}: {callee}: {calls} of {count}");
+        }
+        ensure!(
+            report.entries("vectors") == counted[1],
+            "{flags}: measured itself, too: {}",
+            report.entries("vectors")
+        );
+        let deeper = [
+            report.entries(&by("deeper", "poll")),
+            report.entries(&by("deeper", "deeper")),
+            report.entries("deeper"),
+        ];
+        // Of an inlined step the compiler makes no call.
+        ensure!(
+            deeper == [2000, 6000, 8000],
+            "{flags}: {deeper:?} of {}",
+            counted[5]
+        );
+    }
+    Ok(())
+}
+
+/// Of 3,000 packets a third is dropped by an exception that `run` catches, and a fifth ends by one that passes it.
+fn throws(compiler: &str) -> Result<()> {
+    for flags in ["-O0", "-O1", "-O2", "-O2 -fno-omit-frame-pointer"] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let program = compile(compiler, &["pointers/throws.cpp"], &flags)?;
+        let (_, report) = same(&program, &["3000"], &["calls:run*"])?;
+        for callee in ["Passes", "Drops", "Ends"] {
+            let begins = format!("{callee}::take(long) [called by run(");
+            let mut functions = report.functions.iter();
+            let found = functions.find(|(name, _)| name.starts_with(&begins));
+            let (_, balance) = found.with_context(|| format!("{:?}", report.functions))?;
+            ensure!(
+                balance["entries"] == 3000 && balance["exits"] == 3000,
+                "{flags:?}: {callee}: {balance:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn started(flags: &str) -> Result<Told> {
+    Told::start(&mut Command::new(program("gcc", flags)?))
+}
+
+/// It waits in a call through a pointer when hopscope attaches, and comes into the copy by its loop.
+fn running_loop() -> Result<()> {
+    for flags in ["-O2", "-O1 -fno-omit-frame-pointer"] {
+        let mut running = started(flags)?;
+        let file = scratch().join("loop.hop");
+        for _ in 0..2 {
+            let patterns = ["calls:serve", "inlined:answer", "calls:poll"];
+            let recording = Recording::start(running.pid(), &patterns, &file)?;
+            for _ in 0..5 {
+                running.told("100")?;
+            }
+            let said = recording.stop()?;
+            ensure!(said["calls"]["refused"] == 0, "{said}");
+            let report = Report::read(&file)?;
+            report.expect_whole()?;
+            // The call that it waited in was begun before, and the last one has not ended.
+            let reads = &report.functions[&by("number", "serve")];
+            ensure!(
+                reads["entries"] == 5 && reads["exits"] == 4,
+                "{flags}: {reads:?}"
+            );
+            // It may have come into the copy amid the first.
+            let answers = report.entries("answer [inlined in serve]");
+            let pairs = report.entries(&by("pairs", "poll"));
+            ensure!(
+                (4..=5).contains(&answers) && pairs == 500,
+                "{flags}: {answers} answers, {pairs} pairs"
+            );
+            // It is in the copy, until its next round.
+            running.told("1")?;
+        }
+        hopscope(&["detach", "-p", &running.pid().to_string()])?;
+        running.expect_clean()?;
+        running.told("1")?;
+    }
+    Ok(())
+}
+
+/// Calls of each function of `report --json`, with its module.
+fn with_modules(file: &Path) -> Result<Vec<(String, String, u64)>> {
+    let file = file.to_str().context("a path in UTF-8")?;
+    let out = hopscope(&["report", file, "--json"])?.expect_code(0)?;
+    let lines = out.stdout.lines().map(serde_json::from_str::<Value>);
+    let mut rows = Vec::new();
+    for row in lines {
+        let row = row?;
+        if row["type"] == "function" {
+            let text = |field: &str| row[field].as_str().unwrap_or_default().to_owned();
+            let entries = row["balance"]["entries"].as_u64().context("entries")?;
+            rows.push((text("module"), text("function"), entries));
+        }
+    }
+    Ok(rows)
+}
+
+fn made() -> Result<()> {
+    let program = compile_c(&["pointers/made.c"], &["-O2", "-ldl"])?;
+    let plug_in = compile_c(&["pointers/plug_in.c"], &["-O2", "-shared", "-fPIC"])?;
+    let file = scratch().join("made.hop");
+    let mut running = Told::start(Command::new(&program).arg(&plug_in))?;
+    let record = command_with_buffer(running.pid(), &["calls:call"], &file, "64M");
+    let recording = Recording::start_command(record, &file)?;
+    let sum = running.told("20")?;
+    ensure!(sum == (41 + 40 * 4).to_string(), "{sum}");
+    recording.stop()?;
+    let rows = with_modules(&file)?;
+    let plug_in_name = plug_in.file_name().context("a name")?.to_string_lossy();
+    let loaded = by("loaded", "call");
+    let is_loaded = |(module, name, calls): &(String, String, u64)| {
+        module.ends_with(&*plug_in_name) && *name == loaded && *calls == 1
+    };
+    ensure!(rows.iter().any(is_loaded), "{rows:?}");
+    let in_no_file = rows.iter().filter(|(module, name, calls)| {
+        module == "[no file]" && name.starts_with("0x") && *calls == 2
+    });
+    ensure!(in_no_file.count() == 20, "{rows:?}");
+    // There is no end of them.
+    let record = command_with_buffer(running.pid(), &["calls:call"], &file, "64M");
+    let recording = Recording::start_command(record, &file)?;
+    running.told("5000")?;
+    let said = recording.stop()?;
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    let unknown = report.entries(&by("[unknown callee]", "call"));
+    // With the one that is loaded, 4,096 are told apart.
+    ensure!(unknown == 2 * (5001 - 4096), "{unknown}");
+    let note = format!("{unknown} calls through pointers are of an unknown callee");
+    ensure!(said["notes"].to_string().contains(&note), "{said}");
+    running.expect_clean()
+}
+
+/// What was left in the rings has names, too.
+fn killed() -> Result<()> {
+    let mut running = started("-O2")?;
+    let file = scratch().join("killed.hop");
+    let recording = Recording::start(running.pid(), &["calls:poll"], &file)?;
+    kill(recording.recorder()?, Signal::SIGSTOP)?;
+    running.told("100")?;
+    kill(recording.recorder()?, Signal::SIGKILL)?;
+    let (_, said) = recording.ended()?;
+    let salvaged = file.with_file_name("killed.salvaged.hop");
+    let report = Report::read(&salvaged).with_context(|| said)?;
+    report.expect_whole()?;
+    let pairs = report.entries(&by("pairs", "poll"));
+    ensure!(pairs == 100, "{:?}", report.functions);
+    running.expect_clean()?;
+    running.told("1")?;
+    Ok(())
+}
+
+/// Callees that were named before a file was begun are in it, and those that come while it is open.
+fn flight() -> Result<()> {
+    let mut running = started("-O2")?;
+    let dir = scratch();
+    let output = dir.join("flight.hop");
+    let mut record = command(running.pid(), &["calls:poll"], &output);
+    record.args(["--flight", "60s", "--after", "60s", "--trigger", "SIGUSR1"]);
+    let recording = Recording::start_command(record, &output)?;
+    running.told("100")?;
+    recording.signal(Signal::SIGUSR1)?;
+    running.told("100")?;
+    let said = recording.stop()?;
+    let files: Vec<PathBuf> = serde_json::from_value(said["choice"]["flight"]["files"].clone())?;
+    ensure!(files.len() == 1, "{said}");
+    let report = Report::read(&files[0])?;
+    report.expect_whole()?;
+    let pairs = report.entries(&by("pairs", "poll"));
+    ensure!(pairs == 200, "{pairs}: {:?}", report.functions);
+    Ok(())
+}
+
+/// A child makes its calls in rings of its own.
+fn forked() -> Result<()> {
+    let mut running = started("-O2")?;
+    let file = scratch().join("forked.hop");
+    let mut record = command(running.pid(), &["calls:poll"], &file);
+    record.arg("--follow-forks");
+    let recording = Recording::start_command(record, &file)?;
+    running.told("100")?;
+    running.told("-50")?;
+    recording.stop()?;
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    let pairs = report.entries(&by("pairs", "poll"));
+    ensure!(pairs == 150, "{pairs}: {:?}", report.functions);
+    running.expect_clean()
+}
+
+fn refused() -> Result<()> {
+    let program = program("gcc", "-O2")?;
+    let program = program.to_str().context("a path in UTF-8")?;
+    for (options, why) in [
+        (
+            &["-f", "calls:plain"][..],
+            "calls:plain matches calls through a pointer",
+        ),
+        (
+            &["-f", "calls:nothing_here"],
+            "nothing matches calls:nothing_here",
+        ),
+        (&["-f", "calls:poll", "--budget", "5"], "calls:"),
+        (&["-f", "calls:poll", "--check-cost"], "calls:"),
+        (&["-f", "calls-*->calls:poll"], "whoever calls it"),
+    ] {
+        let words = [&["record"], options, &["--", program, "1"]].concat();
+        let out = hopscope(&words)?;
+        ensure!(
+            out.code != Some(0) && out.stderr.contains(why) && out.stderr.lines().count() == 1,
+            "{options:?}: {out:?}"
+        );
+    }
+    let out = hopscope(&["functions", "--binary", program, "-f", "calls:poll"])?;
+    ensure!(
+        out.code != Some(0) && out.stderr.contains("record"),
+        "{out:?}"
+    );
+    Ok(())
+}
