@@ -19,6 +19,7 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Gcc, Clang, Fsgsbase],
         || compiled("clang"),
     );
+    suite.case("pointers::calls_by_name", &[Gcc, Clang, Fsgsbase], by_name);
     suite.case("pointers::exceptions_gcc", &[Gxx, Fsgsbase], || {
         throws("g++")
     });
@@ -132,6 +133,53 @@ fn compiled(compiler: &str) -> Result<()> {
             deeper == [2000, 6000, 8000],
             "{flags}: {deeper:?} of {}",
             counted[5]
+        );
+    }
+    Ok(())
+}
+
+/// Functions of the program's own, and of libraries, by stubs and by slots.
+fn by_name() -> Result<()> {
+    for (compiler, flags) in [("gcc", LEVELS[1]), ("gcc", LEVELS[5]), ("clang", LEVELS[0])] {
+        let program = program(compiler, flags)?;
+        let patterns = [
+            "calls:vectors->plain",
+            "calls:rounds->po*",
+            "calls:main->*to*",
+            "calls:main->answer",
+            "calls:answer->printf",
+            "calls:main->p*",
+        ];
+        let (said, report) = same(&program, &["500"], &patterns)?;
+        let counted = counted(&said)?;
+        let polled = report.entries(&by("poll", "rounds"));
+        ensure!(polled == 500, "{flags}: {polled}");
+        // gcc gives a function without a frame of its own none for what it calls, if it knows that.
+        let plain = by("plain", "vectors");
+        let refused = report.refused.get(&plain).map_or("", String::as_str);
+        ensure!(
+            report.entries(&plain) == counted[1]
+                || refused.contains("frame around it is too small"),
+            "{flags}: {} of {}: {refused}",
+            report.entries(&plain),
+            counted[1]
+        );
+        // As a function of its own, or in the program's main one; glibc's headers have another name for strtol.
+        let sum = |callee: &str| -> u64 {
+            let functions = report.functions.iter();
+            let its =
+                functions.filter(|(name, _)| name.starts_with(&format!("{callee} [called by")));
+            its.map(|(_, balance)| balance["entries"]).sum()
+        };
+        let (parsed, printed) = (sum("atol") + sum("strtol"), sum("printf") + sum("putchar"));
+        ensure!(
+            parsed == 1 && printed == 8,
+            "{flags}: {parsed} parsed, {printed} printed: {:?}",
+            report.functions
+        );
+        ensure!(
+            report.entries(&by("[unknown callee]", "rounds")) == 0,
+            "pointers were not asked for"
         );
     }
     Ok(())
@@ -315,7 +363,11 @@ fn refused() -> Result<()> {
     for (options, why) in [
         (
             &["-f", "calls:plain"][..],
-            "calls:plain matches calls through a pointer",
+            "nothing that calls:plain asks for is called there",
+        ),
+        (
+            &["-f", "calls:poll->nobody"],
+            "nothing that calls:poll->nobody asks for is called there",
         ),
         (
             &["-f", "calls:nothing_here"],

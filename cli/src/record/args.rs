@@ -28,7 +28,7 @@ pub struct RecordArgs {
     /// Capture arguments and results in parentheses: 'acl_in(frame->n, frame->pkts[0..n].seq, return)'.
     /// What each call counts: 'acl_in(@instructions, @cycles)', '@context-switches' on any machine.
     /// 'inlined:PATTERN': where functions were inlined into others; takes debugging information.
-    /// 'calls:PATTERN': with what they call through pointers, by callee.
+    /// 'calls:PATTERN': with what they call through pointers, by callee; 'calls:CALLER->CALLEE': by name.
     /// 'MODULE->PATTERN': only what this module calls, through its GOT.
     #[arg(short, long = "function", value_name = "PATTERN", required = true)]
     functions: Vec<String>,

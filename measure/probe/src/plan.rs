@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use calls::PointerCalls;
+pub use calls::PlacesOfCalls;
 use choosing::{Choice, Chosen, Home};
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
@@ -48,8 +48,8 @@ pub struct Plan {
     pub not_captured: Vec<(FunctionId, CannotCapture)>,
     /// Places where functions were inlined that are timed.
     pub inlined: InlinedPlaces,
-    /// Calls through pointers that are timed where they are made.
-    pub calls: PointerCalls,
+    /// Calls that are timed where they are made.
+    pub calls: PlacesOfCalls,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
     /// How calls are led into copies.
@@ -63,7 +63,7 @@ pub struct Plan {
     ids: HashMap<(ModuleIx, u64, String), FunctionId>,
     inlined_ids: HashMap<(FunctionId, String), FunctionId>,
     inlined_seen: HashSet<FunctionId>,
-    calls_ids: HashMap<FunctionId, FunctionId>,
+    calls_ids: HashMap<(FunctionId, Option<String>), FunctionId>,
     lines: HashMap<ModuleIx, Option<Lines>>,
     debug: HashMap<ModuleIx, Option<Debug>>,
     refused: HashSet<(String, u64, String)>,
@@ -88,9 +88,9 @@ pub enum PlanError {
         why: String,
     },
     #[error(
-        "process {pid}: nothing that calls:{pattern} matches calls through a pointer (a jump through one is none, nor is a call through a GOT slot)"
+        "process {pid}: nothing that {asked} asks for is called there (calls: is of calls through pointers, calls:CALLER->CALLEE of those by name; a jump is none)"
     )]
-    NoPointers { pid: i32, pattern: String },
+    NoCalls { pid: i32, asked: String },
     #[error("process {pid}: -x excludes all of the {functions} functions that match")]
     AllExcluded { pid: i32, functions: usize },
     #[error(

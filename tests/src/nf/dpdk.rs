@@ -22,6 +22,9 @@ pub(super) fn register(suite: &mut Suite) {
             main_loop,
         )
         .in_turn();
+    suite
+        .case("nf::dpdk_names_what_its_loop_calls", needs, drivers)
+        .in_turn();
     for (name, lookup) in [
         ("access_list", Lookup::Acl),
         ("longest_prefix", Lookup::Lpm),
@@ -74,6 +77,48 @@ fn main_loop() -> Result<()> {
     ensure!(
         looked_up > count / 128 && sent.abs_diff(looked_up) <= 64 && by_four > looked_up,
         "{looked_up} bursts looked up, {sent} sent, {by_four} times four packets"
+    );
+    Ok(())
+}
+
+/// Its loop calls the drivers of its ports through pointers, which nothing in its code names.
+fn drivers() -> Result<()> {
+    let dir = scratch();
+    let count = counts().pick(20_000, 200_000);
+    let input = packets::mix(count);
+    let bare = Forwarder::start(&dir.join("bare"), Lookup::Lpm)?;
+    bare.send(&input, 0..count)?;
+    let bare = bare.finish()?;
+
+    let forwarder = Forwarder::start(&dir.join("measured"), Lookup::Lpm)?;
+    let file = dir.join("drivers.hop");
+    let functions = ["calls:lpm_main_loop", "calls:send_burst*->rte_eth_tx_burst"];
+    let recording = Recording::start(forwarder.pid(), &functions, &file)?;
+    forwarder.send(&input, 0..count)?;
+    let measured = forwarder.finish()?;
+    ensure!(bare == measured, "other packets came out");
+    recording.finished()?;
+
+    let report = Report::read(&file)?;
+    report.expect_balanced()?;
+    // Debian's drivers have no symbols for them: only that there is one function of each is known.
+    let of = |caller: &str| -> Vec<u64> {
+        let functions = report.functions.iter();
+        let its = functions.filter(|(name, _)| name.contains(&format!(" [called by {caller}")));
+        let entries = its.map(|(_, balance)| balance["entries"]);
+        entries.filter(|n| *n > 0).collect()
+    };
+    let (received, sent) = (of("lpm_main_loop"), of("send_"));
+    // By 32 at most; a port without packets is asked again and again.
+    ensure!(
+        received.len() == 1 && received[0] > count / 32,
+        "{received:?} times received: {:?}",
+        report.functions
+    );
+    ensure!(
+        sent.len() == 1 && sent[0] > count / 64 && sent[0] < count,
+        "{sent:?} times sent: {:?}",
+        report.functions
     );
     Ok(())
 }

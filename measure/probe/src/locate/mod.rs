@@ -21,7 +21,7 @@ mod landing_pads;
 mod line_rows;
 mod mapped;
 pub mod module_names;
-mod names;
+pub(crate) mod names;
 mod parts;
 pub mod pattern;
 mod plt;

@@ -139,7 +139,7 @@ pub fn behind(prefix: &str, text: &str) -> Option<String> {
         (!rest.starts_with(':')).then(|| rest.to_owned())
     };
     rest(text).or_else(|| {
-        let (module, name) = text.split_once('!')?;
+        let (module, name) = text.split_once('!').filter(|(m, _)| !m.contains("->"))?;
         Some(format!("{module}!{}", rest(name)?))
     })
 }

@@ -1,21 +1,97 @@
-//! Functions whose calls through pointers are timed where they are made: `calls:PATTERN`.
+//! Functions whose calls are timed where they are made: `calls:PATTERN`.
 use super::{Plan, PlanError};
-use crate::instrument::capture::parse::Selection;
-use crate::locate::Function;
+use crate::instrument::body::inlined::Called;
+use crate::instrument::body::never;
+use crate::instrument::capture::parse::{CallsOf, Selection};
+use crate::locate::names::demangle;
 use crate::locate::pattern::Pattern;
+use crate::locate::{Function, Image};
 use crate::recorder::callees::{Callees, Names, Numbering};
 use hopscope_event::{FunctionEntry, FunctionId, callee};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What became of calls through pointers.
+/// What became of calls that were asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PointerCalls {
+pub struct PlacesOfCalls {
     pub timed: usize,
     pub refused: usize,
 }
 
-pub(super) fn calling(selections: &[Selection]) -> impl Iterator<Item = &Pattern> {
-    selections.iter().filter(|s| s.calls).map(|s| &s.pattern)
+/// Which calls of one function are timed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Calls {
+    pointers: bool,
+    named: Vec<Pattern>,
+}
+
+/// By the functions that call, of those in one module.
+pub(super) fn of_functions(
+    image: &Image,
+    path: &str,
+    selections: &[Selection],
+) -> BTreeMap<u64, Calls> {
+    let mut all: BTreeMap<u64, Calls> = BTreeMap::new();
+    for selection in selections.iter().filter(|s| s.pattern.matches_module(path)) {
+        let Some(of) = &selection.calls else { continue };
+        let functions = image.functions().iter();
+        for function in functions.filter(|f| selection.pattern.matches(path, f)) {
+            let calls = all.entry(function.svma).or_default();
+            match of {
+                CallsOf::Pointers => calls.pointers = true,
+                CallsOf::Named(callee) => calls.named.push(callee.clone()),
+            }
+        }
+    }
+    all
+}
+
+/// Of one function's calls, each callee once; `None`: those that are not known.
+#[derive(Default)]
+pub(super) struct ChosenCallees {
+    pub(super) names: Vec<Option<String>>,
+    pub(super) refused: BTreeMap<String, &'static str>,
+}
+
+impl ChosenCallees {
+    /// The number of its name, and whether the call is through a pointer.
+    pub(super) fn choose(
+        &mut self,
+        calls: &Calls,
+        image: &Image,
+        called: Called,
+    ) -> Option<(usize, bool)> {
+        let name = match called {
+            Called::Function(svma) => Some(shown(image.callee_name(svma)?)),
+            Called::Word(svma) => image.slot_symbol(svma).map(shown),
+            Called::Pointer => None,
+        };
+        let Some((name, raw)) = name else {
+            return calls.pointers.then(|| (self.number(None), true));
+        };
+        let wanted = |p: &Pattern| p.matches_name(&image.path().to_string_lossy(), &name, &raw);
+        if !calls.named.iter().any(wanted) {
+            return None;
+        }
+        if let Some(why) = never::reason(&raw) {
+            self.refused.insert(name, why);
+            return None;
+        }
+        Some((self.number(Some(name)), false))
+    }
+
+    /// Of a number that was given.
+    pub(super) fn shown(&self, n: usize) -> &str {
+        self.names[n].as_deref().unwrap_or(callee::UNKNOWN)
+    }
+
+    fn number(&mut self, name: Option<String>) -> usize {
+        let known = self.names.iter().position(|known| *known == name);
+        known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        })
+    }
 }
 
 impl Plan {
@@ -26,35 +102,44 @@ impl Plan {
         }
     }
 
-    /// Of all such calls of one function, until their callees are known.
-    pub(super) fn calls_id(&mut self, caller: FunctionId, function: &Function) -> FunctionId {
+    /// Of all calls of one callee in one function; `None`: until their callees are known.
+    pub(super) fn calls_id(
+        &mut self,
+        caller: FunctionId,
+        function: &Function,
+        callee: Option<&str>,
+    ) -> FunctionId {
         let next = FunctionId(self.functions.len() as u32);
-        let id = *self.calls_ids.entry(caller).or_insert(next);
+        let key = (caller, callee.map(str::to_owned));
+        let id = *self.calls_ids.entry(key).or_insert(next);
         if id == next {
             let caller = &self.functions[caller.0 as usize];
             self.functions.push(FunctionEntry {
                 id,
                 module: caller.module,
-                name: callee::name(callee::UNKNOWN, &caller.name),
+                name: callee::name(callee.unwrap_or(callee::UNKNOWN), &caller.name),
                 svma: function.svma,
                 size: 0,
                 file: None,
                 line: None,
             });
-            self.captures.push(callee::row(id));
+            if callee.is_none() {
+                self.captures.push(callee::row(id));
+            }
         }
         id
     }
 
     /// The function that calls is refused in the end.
     pub(super) fn refuse_calls(&mut self, caller: FunctionId, module: &str) {
-        let Some(id) = self.calls_ids.get(&caller) else {
-            return;
-        };
-        let entry = &self.functions[id.0 as usize];
-        let (name, svma) = (entry.name.clone(), entry.svma);
-        let why = "the function that calls is refused".to_owned();
-        self.refuse(module, &name, svma, why);
+        let theirs = self.calls_ids.iter().filter(|(key, _)| key.0 == caller);
+        let theirs: Vec<FunctionId> = theirs.map(|(_, id)| *id).collect();
+        for id in theirs {
+            let entry = &self.functions[id.0 as usize];
+            let (name, svma) = (entry.name.clone(), entry.svma);
+            let why = "the function that calls is refused".to_owned();
+            self.refuse(module, &name, svma, why);
+        }
     }
 
     /// For the recorder: what names the callees of `pid`; `next` is of all processes.
@@ -67,12 +152,17 @@ impl Plan {
 
     /// Whether anything is left of what was asked for.
     pub(super) fn check_calls(&self, pid: i32, selections: &[Selection]) -> Result<(), PlanError> {
-        match calling(selections).next() {
-            Some(pattern) if self.calls == PointerCalls::default() => Err(PlanError::NoPointers {
+        match selections.iter().find(|s| s.calls.is_some()) {
+            Some(asked) if self.calls == PlacesOfCalls::default() => Err(PlanError::NoCalls {
                 pid,
-                pattern: pattern.to_string(),
+                asked: asked.to_string(),
             }),
             _ => Ok(()),
         }
     }
+}
+
+/// Demangled, and as it is in the symbol table.
+fn shown(raw: &str) -> (String, String) {
+    (demangle(raw), raw.to_owned())
 }

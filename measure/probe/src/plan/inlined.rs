@@ -1,5 +1,5 @@
 //! Functions that were inlined into others, and are timed there: `inlined:PATTERN`.
-use super::calls::calling;
+use super::calls::{self, Calls, ChosenCallees};
 use super::{Opened, Plan, PlanError};
 use crate::instrument::body::inlined::{self, Asked, Counts, Crossings};
 use crate::instrument::body::never;
@@ -9,6 +9,7 @@ use crate::locate::pattern::Pattern;
 use crate::locate::{self, FrameRules, Function, Image, Inlined, LineRows, basename};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{FunctionEntry, FunctionId, callee};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -39,8 +40,8 @@ pub struct InlinedPlaces {
 pub(super) struct Around<'a> {
     /// What was inlined into it, the surrounding one before those within it.
     pub(super) places: &'a [Inlined],
-    /// What it calls through pointers, too.
-    pub(super) calls: bool,
+    /// What it calls, if that is asked for.
+    pub(super) calls: Option<&'a Calls>,
     rules: &'a FrameRules,
     lines: &'a LineRows,
 }
@@ -49,7 +50,7 @@ pub(super) struct Around<'a> {
 #[derive(Default)]
 pub(super) struct ByFunction {
     places: BTreeMap<u64, Vec<Inlined>>,
-    calls: BTreeSet<u64>,
+    calls: BTreeMap<u64, Calls>,
     rules: FrameRules,
     lines: LineRows,
 }
@@ -57,8 +58,8 @@ pub(super) struct ByFunction {
 impl ByFunction {
     pub(super) fn of(&self, function: &Function) -> Option<Around<'_>> {
         let places = self.places.get(&function.svma);
-        let calls = self.calls.contains(&function.svma);
-        (places.is_some() || calls).then(|| Around {
+        let calls = self.calls.get(&function.svma);
+        (places.is_some() || calls.is_some()).then(|| Around {
             places: places.map_or(&[], Vec::as_slice),
             calls,
             rules: &self.rules,
@@ -77,18 +78,13 @@ impl Plan {
         excluded: &[Pattern],
     ) -> ByFunction {
         let mut by_function = self.inlined_in(image, ix, path, selections, excluded);
-        let callers: Vec<&Pattern> = calling(selections)
-            .filter(|p| p.matches_module(path))
-            .collect();
-        if callers.is_empty() {
+        by_function.calls = calls::of_functions(image, path, selections);
+        if by_function.calls.is_empty() {
             return by_function;
         }
-        let all = image.functions().iter();
-        let chosen = all.filter(|f| callers.iter().any(|p| p.matches(path, f)));
-        by_function.calls = chosen.map(|f| f.svma).collect();
         let homes = homes(image.functions());
         let timed = |function: &u64| {
-            by_function.calls.contains(function) || by_function.places.contains_key(function)
+            by_function.calls.contains_key(function) || by_function.places.contains_key(function)
         };
         let ranges = homes.into_iter().filter(|(_, function)| timed(function));
         let ranges: Vec<Range<u64>> = ranges.map(|(range, _)| range).collect();
@@ -165,12 +161,15 @@ impl Plan {
         // Without tables its copy has none, and no exception passes it.
         let landings = tables.and_then(|tables| tables.landings(&ranges).ok());
         let landings = landings.unwrap_or_default();
-        let is_named = |slot| image.slot_symbol(slot).is_some();
+        let callees = RefCell::new(ChosenCallees::default());
+        let choose =
+            |called| calls.and_then(|calls| callees.borrow_mut().choose(calls, image, called));
         let asked = Asked {
             inlined: places,
-            calls: calls.then_some(&is_named),
+            calls: calls.is_some().then_some(&choose),
         };
         let found = inlined::find(unit, pieces, asked, rules, lines, &landings);
+        let callees = callees.into_inner();
         let is_new = self.inlined_seen.insert(id);
         if is_new {
             self.inlined.refused += found.refused.len();
@@ -199,16 +198,24 @@ impl Plan {
         }
         let timed = found.crossings.brackets().len();
         self.count_calls(is_new, timed, found.calls_refused.len());
-        for (call, why) in &found.calls_refused {
-            let name = callee::name(callee::UNKNOWN, &function.name);
-            self.refuse(module, &name, *call, why.to_string());
+        for one in &found.calls_refused {
+            let name = callees.shown(one.n);
+            let name = callee::name(name, &function.name);
+            self.refuse(module, &name, one.call, one.why.to_string());
         }
-        let mut ids = vec![None; places.len() + 1];
+        for (name, why) in &callees.refused {
+            let name = callee::name(name, &function.name);
+            self.refuse(module, &name, function.svma, (*why).to_owned());
+        }
+        let mut ids = vec![None; places.len()];
         for (n, _) in found.timed {
             ids[n] = Some(self.inlined_id(id, function, &places[n]));
         }
-        if timed > 0 {
-            ids[places.len()] = Some(self.calls_id(id, function));
+        let brackets = found.crossings.brackets();
+        for (n, callee) in callees.names.iter().enumerate() {
+            let is_timed = brackets.iter().any(|b| b.function == places.len() + n);
+            let calls = || self.calls_id(id, function, callee.as_deref());
+            ids.push(is_timed.then(calls));
         }
         let mut crossings = found.crossings.numbered(|n| ids[n]);
         crossings.stays = returns_twice(image, unit);

@@ -1,6 +1,6 @@
 //! A program with all its functions copied.
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
-use hopscope_probe::instrument::body::inlined::{self, Asked, Crossings};
+use hopscope_probe::instrument::body::inlined::{self, Asked, Called, Crossings};
 use hopscope_probe::instrument::body::refusal::Refusal;
 use hopscope_probe::instrument::body::unit::Insn;
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
@@ -80,7 +80,10 @@ impl Program {
             if let Ok((unit, pieces)) = accept(image, function, traits) {
                 let asked = Asked {
                     inlined: &within,
-                    calls: Some(&|_| false),
+                    calls: Some(&|called| {
+                        let pointer = !matches!(called, Called::Function(_));
+                        Some((usize::from(pointer), pointer))
+                    }),
                 };
                 let found = inlined::find(&unit, &pieces, asked, &rules, &lines, &[]);
                 places.2 += found.crossings.brackets().len();

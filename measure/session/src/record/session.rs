@@ -58,10 +58,10 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
             "--check-cost switches functions off where they are entered, which inlined ones are not: leave out one of the two"
         );
     }
-    let calls = selections.iter().any(|s| s.calls);
+    let calls = selections.iter().any(|s| s.calls.is_some());
     if calls && (request.budget_percent.is_some() || request.check_cost.is_some()) {
         refuse!(
-            "--budget and --check-cost take the probes of functions away, and those around calls through pointers (calls:) are in the function that calls: leave out one of the two"
+            "--budget and --check-cost take the probes of functions away, and those around calls (calls:) are in the function that calls: leave out one of the two"
         );
     }
     let pids = match &held {

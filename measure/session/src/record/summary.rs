@@ -11,7 +11,7 @@ use hopscope_event::{
     Summary, ThinEntry, TscFrequency,
 };
 use hopscope_probe::locate::basename;
-use hopscope_probe::plan::{InlinedPlaces, Plan, PointerCalls};
+use hopscope_probe::plan::{InlinedPlaces, PlacesOfCalls, Plan};
 use hopscope_probe::recorder::Status;
 use hopscope_probe::recorder::flight::FlightCounts;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub(super) struct Closing<'a> {
     end: AtEnd<'a>,
     functions: usize,
     inlined: Option<InlinedPart<'a>>,
-    /// Calls through pointers.
+    /// Timed where they are made.
     calls: Option<CallsPart>,
     refused: usize,
     left_out: usize,
@@ -84,7 +84,7 @@ pub(super) struct KeptPart<'a> {
     pub flight: Option<Flight<'a>>,
 }
 
-/// Of calls through pointers that are timed where they are made.
+/// Of calls that are timed where they are made.
 #[derive(Serialize)]
 struct CallsPart {
     places: usize,
@@ -92,8 +92,8 @@ struct CallsPart {
 }
 
 impl CallsPart {
-    fn of(calls: PointerCalls) -> Option<CallsPart> {
-        (calls != PointerCalls::default()).then_some(CallsPart {
+    fn of(calls: PlacesOfCalls) -> Option<CallsPart> {
+        (calls != PlacesOfCalls::default()).then_some(CallsPart {
             places: calls.timed,
             refused: calls.refused,
         })
@@ -102,7 +102,7 @@ impl CallsPart {
     fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
         text_line!(
             out,
-            "calls through pointers: {} places are timed, {} refused",
+            "calls: {} places are timed, {} refused",
             self.places,
             self.refused
         )

@@ -66,9 +66,9 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let selections: Vec<_> = functions
         .map(|text| Selection::without_captures(text))
         .collect::<std::result::Result<_, _>>()?;
-    if selections.iter().any(|s: &Selection| s.calls) {
+    if selections.iter().any(|s: &Selection| s.calls.is_some()) {
         refuse!(
-            "functions of calls through pointers (calls:) are known once they are called: use record"
+            "what calls through pointers (calls:) call is known once they are made: use record"
         );
     }
     let mut plan = Plan::new(

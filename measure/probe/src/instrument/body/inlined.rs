@@ -20,7 +20,7 @@ mod places;
 mod stack;
 mod ways;
 
-pub use brackets::Bracket;
+pub use brackets::{Bracket, Bracketless, Called, Choose};
 pub use flow::calls;
 
 use super::unit::{Piece, Unit};
@@ -97,8 +97,8 @@ pub struct Found {
     pub crossings: Crossings<usize>,
     pub timed: Vec<(usize, Counts)>,
     pub refused: Vec<(usize, NotTimed)>,
-    /// Calls through pointers that are not timed.
-    pub calls_refused: Vec<(u64, NotTimed)>,
+    /// Calls that were chosen and are not timed.
+    pub calls_refused: Vec<Bracketless>,
     /// Of those that are timed.
     pub doubts: Vec<(usize, Doubt)>,
 }
@@ -181,11 +181,11 @@ impl Crossings<usize> {
         let edges = self.edges.into_iter();
         let edges = edges.map(|(edge, on)| (edge, on.into_iter().filter_map(numbered).collect()));
         let brackets = self.brackets.into_iter().filter_map(|bracket| {
-            let Bracket { call, position, .. } = bracket;
             function(bracket.function).map(|function| Bracket {
-                call,
+                call: bracket.call,
                 function,
-                position,
+                position: bracket.position,
+                through_pointer: bracket.through_pointer,
             })
         });
         Crossings {
@@ -236,10 +236,9 @@ impl Crossings {
 /// Of a unit, what is timed in it.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// The surrounding one before those within it. The place behind them is that of calls.
+    /// The surrounding one before those within it. The places behind them are those of calls.
     pub inlined: &'a [Inlined],
-    /// Calls through pointers, too; what it says yes to is a slot of a function that has a name.
-    pub calls: Option<&'a dyn Fn(u64) -> bool>,
+    pub calls: Option<Choose<'a>>,
 }
 
 /// `landings`: ranges of calls and where exceptions that pass these land.
@@ -270,8 +269,8 @@ pub fn find(
         }
     }
     found.crossings = crossings(&body, unit, &places, rules);
-    if let Some(is_named) = asked.calls {
-        let calls = brackets::find(&body, is_named, &places, rules, &depths);
+    if let Some(choose) = asked.calls {
+        let calls = brackets::find(&body, choose, &places, rules, &depths);
         found.calls_refused = calls.refused;
         found.crossings.bracket_all(calls.timed);
     }

@@ -14,10 +14,19 @@ pub struct Selection {
     pub captures: Vec<Wanted>,
     /// `inlined:`: not functions, but where they were inlined into others.
     pub inlined: bool,
-    /// `calls:`: functions, and what they call through pointers.
-    pub calls: bool,
+    /// `calls:`: functions, and what they call.
+    pub calls: Option<CallsOf>,
     /// Only what these modules call.
     pub callers: Option<Pattern>,
+}
+
+/// Which calls of a function are timed where they are made.
+#[derive(Debug, Clone)]
+pub enum CallsOf {
+    /// `calls:f`
+    Pointers,
+    /// `calls:f->g`: those of functions with a name, too, if it matches.
+    Named(Pattern),
 }
 
 /// One capture, as it was written.
@@ -83,13 +92,16 @@ impl Selection {
             whole: None,
             captures: Vec::new(),
             inlined: false,
-            calls: false,
+            calls: None,
             callers: None,
         }
     }
 
     /// All of the text is names, whatever parentheses it has.
     pub fn without_captures(text: &str) -> Result<Selection, LocateError> {
+        if let Some(rest) = behind(CALLS, text) {
+            return Selection::of_calls(&rest);
+        }
         if let Some((callers, rest)) = caller_of(text) {
             return Selection::without_captures(rest)?.of_callers(callers, text);
         }
@@ -105,13 +117,18 @@ impl Selection {
                 ..Selection::of_pattern(Pattern::parse(&pattern)?)
             });
         }
-        if let Some(pattern) = behind(CALLS, text) {
-            return Ok(Selection {
-                calls: true,
-                ..Selection::of_pattern(Pattern::parse(&pattern)?)
-            });
-        }
         Ok(Selection::of_pattern(Pattern::parse(text)?))
+    }
+
+    fn of_calls(text: &str) -> Result<Selection, LocateError> {
+        let (caller, calls) = match caller_of(text) {
+            Some((caller, callee)) => (caller, CallsOf::Named(Pattern::parse(callee)?)),
+            None => (text, CallsOf::Pointers),
+        };
+        Ok(Selection {
+            calls: Some(calls),
+            ..Selection::of_pattern(Pattern::parse(caller)?)
+        })
     }
 
     fn of_callers(self, module: &str, text: &str) -> Result<Selection, LocateError> {
@@ -124,7 +141,7 @@ impl Selection {
         if self.inlined {
             return failed("what is inlined is not called by a module");
         }
-        if self.calls {
+        if self.calls.is_some() {
             return failed("calls: is of a function that calls, whoever calls it");
         }
         if self.callers.is_some() {
@@ -137,10 +154,13 @@ impl Selection {
     }
 
     pub fn parse(text: &str) -> Result<Selection, LocateError> {
+        if let Some(rest) = behind(CALLS, text) {
+            return Selection::of_calls(&rest);
+        }
         if let Some((callers, rest)) = caller_of(text) {
             return Selection::parse(rest)?.of_callers(callers, text);
         }
-        if behind(INLINED, text).or(behind(CALLS, text)).is_some() {
+        if behind(INLINED, text).is_some() {
             return Selection::without_captures(text);
         }
         let Some((head, inside)) = split(text) else {
@@ -167,7 +187,7 @@ impl Selection {
             whole,
             captures,
             inlined: false,
-            calls: false,
+            calls: None,
             callers: None,
         })
     }
@@ -182,7 +202,7 @@ impl Selection {
             whole: self.whole.as_ref().map(|w| names.resolve(w)).transpose()?,
             captures: self.captures.clone(),
             inlined: self.inlined,
-            calls: self.calls,
+            calls: self.calls.clone(),
             callers: self
                 .callers
                 .as_ref()
@@ -222,10 +242,14 @@ impl fmt::Display for Selection {
         if self.inlined {
             f.write_str(INLINED)?;
         }
-        if self.calls {
+        if self.calls.is_some() {
             f.write_str(CALLS)?;
         }
-        self.pattern.fmt(f)
+        self.pattern.fmt(f)?;
+        match &self.calls {
+            Some(CallsOf::Named(callee)) => write!(f, "->{callee}"),
+            Some(CallsOf::Pointers) | None => Ok(()),
+        }
     }
 }
 
@@ -614,11 +638,14 @@ mod tests {
     fn prefixes_say_what_is_measured_of_a_function() {
         let parse = |text: &str| Selection::parse(text).unwrap();
         let calls = parse("nf!calls:worker*");
-        assert!(calls.calls && !calls.inlined);
+        assert!(matches!(calls.calls, Some(CallsOf::Pointers)) && !calls.inlined);
         assert_eq!(calls.to_string(), "calls:nf!worker*");
+        let named = parse("calls:nf!send->eth_*");
+        assert!(matches!(named.calls, Some(CallsOf::Named(_))) && named.callers.is_none());
+        assert_eq!(named.to_string(), "calls:nf!send->eth_*");
         assert!(parse("inlined:f").inlined);
         let namespaces = ["calls::f", "inlined::f", "nf!calls::f"].map(parse);
-        assert!(namespaces.iter().all(|s| !s.calls && !s.inlined));
+        assert!(namespaces.iter().all(|s| s.calls.is_none() && !s.inlined));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Sizes {
     crossing: u32,
     /// Behind instructions at these addresses.
     loads: HashMap<u64, u32>,
-    /// Around a call, but for the bytes that read its operand.
+    /// Around a call, at most, but for the bytes that read its operand.
     bracket: u32,
 }
 
@@ -89,13 +89,14 @@ impl Sizes {
                     call: 0,
                     function,
                     position: FAR,
+                    through_pointer: true,
                 };
                 let target = Target {
                     push: &[],
                     from_rip: None,
                 };
                 call::entry(asm, z, config, slow, &one, &target);
-                call::exit(asm, z, config, slow, &one);
+                call::probe(asm, z, config, slow, (&one, RecordKind::Exit));
             }),
         }
     }

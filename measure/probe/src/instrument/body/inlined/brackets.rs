@@ -1,4 +1,4 @@
-//! Calls through pointers, timed where they are made: an entry before the instruction, an exit behind it.
+//! Calls timed where they are made: an entry before the instruction, an exit behind it.
 //!
 //! A call shows the next word of the surrounding frame below those of the inlined functions that it is in, which lies
 //! above whatever the callee shows.
@@ -19,49 +19,76 @@ pub struct Bracket<F = FunctionId> {
     pub function: F,
     /// The stack position that it shows.
     pub position: FrameAddress,
+    /// The entry stores where it leads to.
+    pub through_pointer: bool,
 }
+
+/// A call that was chosen by this number, and is not timed.
+#[derive(Debug, Clone, Copy)]
+pub struct Bracketless {
+    pub call: u64,
+    pub n: usize,
+    pub why: NotTimed,
+}
+
+/// What a call says of its callee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Called {
+    /// A function, or a stub.
+    Function(u64),
+    /// By a word that lies there: a slot of the GOT, or a pointer.
+    Word(u64),
+    Pointer,
+}
+
+/// Who is timed: `None`, or a number of its own, from 0; and whether by its address.
+pub type Choose<'a> = &'a dyn Fn(Called) -> Option<(usize, bool)>;
 
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) timed: Vec<Bracket<usize>>,
-    pub(super) refused: Vec<(u64, NotTimed)>,
+    pub(super) refused: Vec<Bracketless>,
 }
 
-/// `is_named`: of slots whose function is known without the call.
+/// Those of the number `n` are of the place with this number behind all.
 pub(super) fn find(
     body: &Body,
-    is_named: &dyn Fn(u64) -> bool,
+    choose: Choose,
     places: &[Place],
     rules: &FrameRules,
     depths: &[i32],
 ) -> Calls {
     let mut calls = Calls::default();
     for at in 0..body.insns.len() {
-        if !through_pointer(body, at, is_named) {
+        let Some((n, through_pointer)) = called(body, at).and_then(choose) else {
             continue;
-        }
+        };
         let call = body.insns[at].svma;
         match position(body, at, places, rules, depths) {
             Ok(position) => calls.timed.push(Bracket {
                 call,
-                function: places.len(),
+                function: places.len() + n,
                 position,
+                through_pointer,
             }),
-            Err(why) => calls.refused.push((call, why)),
+            Err(why) => calls.refused.push(Bracketless { call, n, why }),
         }
     }
     calls
 }
 
-fn through_pointer(body: &Body, at: usize, is_named: &dyn Fn(u64) -> bool) -> bool {
-    let is_slot = match body.insns[at].op {
-        Op::RipRelative { target, .. } => is_named(target),
-        _ => false,
-    };
-    let decoded = body.decoded(at);
-    let calls =
-        decoded.filter(|ins| ins.code() == Code::Call_rm64 && ins.op0_register() != Register::RSP);
-    calls.is_some() && !is_slot
+fn called(body: &Body, at: usize) -> Option<Called> {
+    match body.insns[at].op {
+        Op::Call { target } => return Some(Called::Function(target)),
+        Op::RipRelative { .. } | Op::Plain => {}
+        _ => return None,
+    }
+    let ins = body.decoded(at)?;
+    let calls = ins.code() == Code::Call_rm64 && ins.op0_register() != Register::RSP;
+    calls.then(|| match body.insns[at].op {
+        Op::RipRelative { target, .. } => Called::Word(target),
+        _ => Called::Pointer,
+    })
 }
 
 fn position(

@@ -1,4 +1,4 @@
-//! Calls through pointers that are timed where they are made.
+//! Calls that are timed where they are made.
 use super::{Added, Body, Copier};
 use crate::instrument::asm::{Asm, Zone};
 use crate::instrument::body::push;
@@ -6,6 +6,7 @@ use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Insn, Op};
 use crate::instrument::emit::capture::call::{self, Target};
 use crate::instrument::emit::probe::Stores;
+use hopscope_event::RecordKind;
 
 impl Copier<'_> {
     /// The entry, which whoever jumps to the instruction comes by.
@@ -20,12 +21,17 @@ impl Copier<'_> {
         let Some(bracket) = body.inlined.bracket(insn.svma).filter(|_| self.records()) else {
             return Ok(());
         };
+        let begin = self.asm.position(zone);
+        let (config, slow) = (self.config, self.slow);
+        if !bracket.through_pointer {
+            call::probe(self.asm, zone, config, slow, (bracket, RecordKind::Entry));
+            added.insert(zone, begin..self.asm.position(zone), insn.svma);
+            return Ok(());
+        }
         let at = (insn.svma - body.unit.pieces[piece].range.start) as usize;
         let bytes = &body.pieces[piece].bytes[at..at + insn.len as usize];
         let push = push::from_branch(bytes, insn.svma)?;
-        let begin = self.asm.position(zone);
         let target = target(self.asm, &push, insn.op, body.bias);
-        let (config, slow) = (self.config, self.slow);
         call::entry(self.asm, zone, config, slow, bracket, &target);
         added.insert(zone, begin..self.asm.position(zone), insn.svma);
         Ok(())
@@ -37,7 +43,8 @@ impl Copier<'_> {
             return;
         };
         let begin = self.asm.position(zone);
-        call::exit(self.asm, zone, self.config, self.slow, bracket);
+        let (config, slow) = (self.config, self.slow);
+        call::probe(self.asm, zone, config, slow, (bracket, RecordKind::Exit));
         added.insert(zone, begin..self.asm.position(zone), insn.next());
     }
 

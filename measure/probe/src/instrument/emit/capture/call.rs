@@ -1,4 +1,4 @@
-//! Around a call through a pointer: an entry with the address that it leads to, an exit behind it.
+//! Around a call: an entry, with the address that it leads to where nothing else says it, and an exit behind it.
 use super::super::probe::{self, LEA_RSP_DOWN, Live, ProbeConfig, RED_ZONE, Site};
 use super::super::slow::Slow;
 use super::emitter::{code, field};
@@ -22,7 +22,7 @@ pub(in crate::instrument::emit) struct Target<'a> {
     pub from_rip: Option<(usize, Label)>,
 }
 
-/// The entry. Arguments are in registers and on the stack; all of the function's is kept.
+/// The entry of a call through a pointer. Arguments are in registers and on the stack; all of the function's is kept.
 pub(in crate::instrument::emit) fn entry(
     asm: &mut Asm,
     zone: Zone,
@@ -85,17 +85,17 @@ fn value(asm: &mut Asm, zone: Zone, config: &ProbeConfig, bracket: &Bracket, tar
     });
 }
 
-/// The exit: what the callee returns is kept, and flags.
-pub(in crate::instrument::emit) fn exit(
+/// The exit, or the entry of a call whose callee is known: arguments, what the callee returns, and flags are kept.
+pub(in crate::instrument::emit) fn probe(
     asm: &mut Asm,
     zone: Zone,
     config: &ProbeConfig,
     slow: Slow,
-    bracket: &Bracket,
+    (bracket, kind): (&Bracket, RecordKind),
 ) {
     let site = Site {
         function: bracket.function,
-        kind: RecordKind::Exit,
+        kind,
         live: Live::ALL,
         red_zone: true,
         position: bracket.position,
