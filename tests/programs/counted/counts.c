@@ -5,6 +5,7 @@
  *   disturbed N N calls at whose begin the pages change between a counter and the second look at the lock
  *   stopped N   N calls while no event counts
  *   threads T   T threads that call outer until told to join
+ *   tails T     the same with tail
  *   join        how often they did
  *   fork N      N calls of outer in a forked child
  *   child N     a forked child that calls outer N times, and again when it is told to go on
@@ -113,17 +114,25 @@ static volatile int joining;
 static pthread_t threads[64];
 static long threads_count, calls;
 
-static void *thread(void *nothing)
+static void *thread(void *called)
 {
 	struct timespec pause = { 0, 200000 };
 	long own = 0;
 	while (!joining) {
-		outer();
+		((void (*)(void))called)();
 		own++;
 		nanosleep(&pause, NULL);
 	}
 	__atomic_add_fetch(&calls, own, __ATOMIC_SEQ_CST);
-	return nothing;
+	return NULL;
+}
+
+static void start_threads(long n, void (*called)(void))
+{
+	joining = 0;
+	calls = 0;
+	for (threads_count = 0; threads_count < n; threads_count++)
+		pthread_create(&threads[threads_count], NULL, thread, (void *)called);
 }
 
 static long switches(void)
@@ -297,10 +306,9 @@ int main(void)
 			find_pages();
 			stopped_calls(n);
 		} else if (sscanf(line, "threads %ld", &n) == 1) {
-			joining = 0;
-			calls = 0;
-			for (threads_count = 0; threads_count < n; threads_count++)
-				pthread_create(&threads[threads_count], NULL, thread, NULL);
+			start_threads(n, outer);
+		} else if (sscanf(line, "tails %ld", &n) == 1) {
+			start_threads(n, tail);
 		} else if (!strncmp(line, "join", 4)) {
 			joining = 1;
 			while (threads_count)

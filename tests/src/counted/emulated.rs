@@ -20,6 +20,7 @@ pub(super) fn register(suite: &mut Suite) {
 
 /// What a call of `outer` counts, with 7 of a reading of its probes.
 const OUTER: i64 = 122 + 7;
+const TAIL: i64 = 5 + 7;
 const BOTH: &str = "(@instructions,@cycles)";
 
 fn with(functions: &[&str]) -> Vec<String> {
@@ -154,30 +155,34 @@ fn threads() -> Result<()> {
     const THREADS: usize = 7;
     let mut program = Program::emulating()?;
     let file = scratch().join("counted.hop");
-    let mut command = program.command(&["outer(@instructions)"], &file);
+    let functions = ["outer(@instructions)", "tail(@instructions)"];
+    let mut command = program.command(&functions, &file);
     // The main thread's ring, and one for each.
     let rings = (THREADS + 1).to_string();
     command.args(["--no-calibration", "--threads", &rings]);
     let recording = Recording::start_command(command, &file)?;
-    for _ in 0..2 {
+    for call in ["threads", "tails"] {
         // All pages there are change.
         program.told("broken 1")?;
-        program.told(&format!("threads {THREADS}"))?;
+        program.told(&format!("{call} {THREADS}"))?;
         until_opened(&program, THREADS)?;
         program.told("join")?;
     }
     recording.stop()?;
-    let counted = rows(&file)?.row("outer")?.counter("instructions")?;
-    let whole = counted.number("total_calls")?;
-    let early = counted.left_out("not_opened");
-    ensure!(
-        whole > 0
-            && counted.number("total")? == whole * OUTER
-            && counted.number("calls")? == whole + early,
-        "{counted:?}"
-    );
-    // By its first call a thread takes its ring.
-    ensure!(early >= 2 * THREADS as i64, "{counted:?}");
+    let rows = rows(&file)?;
+    for (function, of_a_call) in [("outer", OUTER), ("tail", TAIL)] {
+        let counted = rows.row(function)?.counter("instructions")?;
+        let whole = counted.number("total_calls")?;
+        let early = counted.left_out("not_opened");
+        // By its first call a thread takes its ring.
+        ensure!(
+            whole > 0
+                && early >= THREADS as i64
+                && counted.number("total")? == whole * of_a_call
+                && counted.number("calls")? == whole + early,
+            "{function}: {counted:?}"
+        );
+    }
     Ok(())
 }
 
