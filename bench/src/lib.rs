@@ -4,6 +4,7 @@
 
 pub mod analyze;
 pub mod attach;
+pub mod counters;
 pub mod coverage;
 pub mod density;
 pub mod error;

@@ -55,6 +55,7 @@ fn run(bench: &Bench, quiet: bool) -> anyhow::Result<bool> {
     let kernel = |dir: &Option<_>| settings::kernel(dir.as_ref(), &settings);
     Ok(match bench {
         Bench::Probe(_) => benches::probe::run(&settings, output)?,
+        Bench::Counters(_) => benches::counters::run(&settings, output)?,
         Bench::Attach(_) => benches::attach::run(&settings, output)?,
         Bench::Recorder(_) => benches::recorder::run(&settings, output)?,
         Bench::Analyze(_) => benches::analyze::run(&settings, output)?,

@@ -1,6 +1,7 @@
 //! `hopscope bench` as a user runs it: what order, what verdict, what is printed and kept.
 mod analyze;
 mod compare;
+mod counters;
 mod coverage;
 mod density;
 mod html;
@@ -20,6 +21,7 @@ use std::process::Command;
 pub(crate) fn register(suite: &mut Suite) {
     analyze::register(suite);
     compare::register(suite);
+    counters::register(suite);
     coverage::register(suite);
     density::register(suite);
     html::register(suite);

@@ -17,6 +17,8 @@ pub struct BenchArgs {
 pub enum Bench {
     /// Measure TSC ticks per probed call, hot and round robin, against other tools
     Probe(Common),
+    /// Compare ways to read a counter: rdpmc, PAPI, read(2), the kernel's page
+    Counters(Common),
     /// Measure how long a target is stopped at attach and detach
     Attach(Common),
     /// Measure records per second written to disk, against a plain write
@@ -182,6 +184,7 @@ impl Bench {
     pub fn named(&self) -> (&'static str, &Common) {
         match self {
             Bench::Probe(common) => ("probe", common),
+            Bench::Counters(common) => ("counters", common),
             Bench::Attach(common) => ("attach", common),
             Bench::Recorder(common) => ("recorder", common),
             Bench::Analyze(common) => ("analyze", common),

@@ -23,7 +23,7 @@ const UPDATES_BITS: u32 = 31;
 pub struct Count {
     /// Modulo 2^48.
     pub count: u64,
-    /// How often the kernel wrote to the event's page, modulo 2^31.
+    /// How often the kernel wrote to the event's page, modulo 2^31; 0 is of no page.
     pub updates: u32,
 }
 
@@ -85,7 +85,11 @@ impl Value {
             counter: (nth - FIRST) as u8,
             at,
             read: match self.content {
-                Content::Value(word) => Ok(Count::of(word, self.element)),
+                Content::Value(word) => match Count::of(word, self.element) {
+                    // The kernel wrote to an event's page when it was mapped: these are zeros that a forked child read.
+                    Count { updates: 0, .. } => Err(Content::NotOpened),
+                    count => Ok(count),
+                },
                 absent => Err(absent),
             },
         })
@@ -160,7 +164,7 @@ mod tests {
     #[test]
     fn a_reading_comes_back_whole() {
         for (count, updates) in [
-            (0, 0),
+            (0, 1),
             (1 << 47 | 3, 1 << 30 | 1 << 16 | 5),
             (!0 >> 16, !0 >> 1),
         ] {
@@ -176,6 +180,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_read_of_no_page_is_no_count() {
+        let zeros = Count {
+            count: 0,
+            updates: 0,
+        };
+        let read = reading(2, CapturePlace::Entry, zeros).counter();
+        let read = read.expect("a counter").read;
+        assert_eq!(read, Err(Content::NotOpened));
     }
 
     #[test]

@@ -2,13 +2,18 @@
  *   run N       N times: outer (100 and its two calls of inner, 10 each), tail (5, ends in a jump to inner),
  *               chosen (3, ends in a computed jump to inner), deep (1 at each of 4 depths), apart (2, not counted)
  *   broken N    N calls during which the page of each event changes, as if the thread had lost its processor
+ *   disturbed N N calls at whose begin the pages change between a counter and the second look at the lock
  *   stopped N   N calls while no event counts
  *   threads T   T threads that call outer until told to join
+ *   tails T     the same with tail
  *   join        how often they did
  *   fork N      N calls of outer in a forked child
+ *   child N     a forked child that calls outer N times, and again when it is told to go on
+ *   reap        tells it, and how it ended
  *   sleep K N   N calls that sleep K times each; context switches of each as the kernel accounts them
  *   signals N   N children that a signal handler forks between calls of inner or in them, and that go on there; how many
  *               were killed by a signal
+ *   apart N     the same, but each child goes on when its parent has gone on for some calls; then context switches of all
  *   spin K N    N calls of K turns, three instructions each
  *   drop        has no privileges from now on
  *   exec        becomes cat(1) */
@@ -35,6 +40,9 @@ static void add(uint64_t n)
 		counted_add(1, 2 * n);
 	}
 }
+
+#pragma weak counted_meanwhile
+extern void (*volatile counted_meanwhile)(void);
 
 #define PART __attribute__((noinline, noclone))
 
@@ -75,14 +83,18 @@ static void find_pages(void)
 #define LOCK 2
 #define INDEX 3
 
+/* By turns in the half of the lock that a record has in its element, and in the other alone. */
 static void change_pages(void)
 {
+	static int turn;
+	uint32_t by = turn++ % 2 ? 2 : 1 << 17;
 	for (int i = 0; i < pages_count; i++)
-		pages[i][LOCK] += 2;
+		pages[i][LOCK] += by;
 }
 
 PART void broken(void) { add(1); change_pages(); add(1); }
 PART void around(void) { add(1); broken(); add(1); }
+PART void disturbed(void) { add(1); __asm__ volatile(""); }
 PART void stopped(void) { add(1); __asm__ volatile(""); }
 
 static void stopped_calls(long n)
@@ -102,17 +114,25 @@ static volatile int joining;
 static pthread_t threads[64];
 static long threads_count, calls;
 
-static void *thread(void *nothing)
+static void *thread(void *called)
 {
 	struct timespec pause = { 0, 200000 };
 	long own = 0;
 	while (!joining) {
-		outer();
+		((void (*)(void))called)();
 		own++;
 		nanosleep(&pause, NULL);
 	}
 	__atomic_add_fetch(&calls, own, __ATOMIC_SEQ_CST);
-	return nothing;
+	return NULL;
+}
+
+static void start_threads(long n, void (*called)(void))
+{
+	joining = 0;
+	calls = 0;
+	for (threads_count = 0; threads_count < n; threads_count++)
+		pthread_create(&threads[threads_count], NULL, thread, (void *)called);
 }
 
 static long switches(void)
@@ -184,6 +204,83 @@ static void fork_in_handlers(long n)
 	forks = killed = 0;
 }
 
+static int gate[2];
+static volatile pid_t apart_child;
+
+static void child_in_two_parts(long n)
+{
+	char byte;
+	if (pipe(gate))
+		abort();
+	apart_child = fork();
+	if (apart_child)
+		return;
+	run(n);
+	if (read(gate[0], &byte, 1) != 1)
+		_exit(1);
+	run(n);
+	_exit(0);
+}
+
+static int reap(void)
+{
+	int status = 0;
+	if (write(gate[1], "", 1) != 1)
+		abort();
+	waitpid(apart_child, &status, 0);
+	apart_child = 0;
+	return status;
+}
+
+static void fork_apart(int number)
+{
+	char byte;
+	(void)number;
+	if (is_child || apart_child)
+		return;
+	apart_child = fork();
+	if (!apart_child) {
+		struct itimerval none = { { 0, 0 }, { 0, 0 } };
+		is_child = 1;
+		setitimer(ITIMER_REAL, &none, NULL);
+		if (read(gate[0], &byte, 1) != 1)
+			_exit(1);
+	}
+}
+
+static void fork_and_go_on(long n)
+{
+	struct sigaction action = { .sa_handler = fork_apart, .sa_flags = SA_RESTART };
+	struct itimerval every = { { 0, 700 }, { 0, 700 } }, none = { { 0, 0 }, { 0, 0 } };
+	long before = switches();
+	if (pipe(gate))
+		abort();
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (forks < n) {
+		int status = 0;
+		for (int i = 0; i < 1000 && !apart_child; i++) {
+			spinner(1);
+			if (is_child)
+				_exit(0);
+		}
+		if (!apart_child)
+			continue;
+		for (int i = 0; i < 20; i++)
+			spinner(1);
+		if (write(gate[1], "", 1) != 1)
+			abort();
+		while (waitpid(apart_child, &status, 0) < 0)
+			;
+		forks++;
+		killed += WIFSIGNALED(status);
+		apart_child = 0;
+	}
+	setitimer(ITIMER_REAL, &none, NULL);
+	printf("%ld %ld %ld\n", forks, killed, switches() - before);
+	forks = killed = 0;
+}
+
 int main(void)
 {
 	char line[128];
@@ -199,14 +296,19 @@ int main(void)
 			find_pages();
 			for (long i = 0; i < n; i++)
 				around();
+		} else if (sscanf(line, "disturbed %ld", &n) == 1) {
+			find_pages();
+			while (n--) {
+				counted_meanwhile = change_pages;
+				disturbed();
+			}
 		} else if (sscanf(line, "stopped %ld", &n) == 1) {
 			find_pages();
 			stopped_calls(n);
 		} else if (sscanf(line, "threads %ld", &n) == 1) {
-			joining = 0;
-			calls = 0;
-			for (threads_count = 0; threads_count < n; threads_count++)
-				pthread_create(&threads[threads_count], NULL, thread, NULL);
+			start_threads(n, outer);
+		} else if (sscanf(line, "tails %ld", &n) == 1) {
+			start_threads(n, tail);
 		} else if (!strncmp(line, "join", 4)) {
 			joining = 1;
 			while (threads_count)
@@ -233,6 +335,14 @@ int main(void)
 			continue;
 		} else if (sscanf(line, "signals %ld", &n) == 1) {
 			fork_in_handlers(n);
+			continue;
+		} else if (sscanf(line, "child %ld", &n) == 1) {
+			child_in_two_parts(n);
+		} else if (!strncmp(line, "reap", 4)) {
+			printf("%d\n", reap());
+			continue;
+		} else if (sscanf(line, "apart %ld", &n) == 1) {
+			fork_and_go_on(n);
 			continue;
 		} else if (sscanf(line, "spin %ld %ld", &k, &n) == 2) {
 			while (n--)

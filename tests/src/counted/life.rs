@@ -1,5 +1,5 @@
 //! Events go with what they were opened for, whatever becomes of the recorder or the target.
-use super::program::{Program, events};
+use super::program::{Program, events, rows};
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
@@ -11,12 +11,18 @@ pub(super) fn register(suite: &mut Suite) {
     suite.case("counted::the_guardian_takes_events_away", needs, guarded);
     suite.case("counted::detach_takes_events_away", needs, detached);
     suite.case("counted::forks_in_signal_handlers", needs, forks);
+    suite.case("counted::forks_that_go_on_later", needs, forks_that_wait);
     suite.case(
         "counted::killed_while_events_are_handed_over",
         needs,
         killed,
     );
     suite.case("counted::a_program_that_becomes_another", needs, replaced);
+    suite.case(
+        "counted::what_is_left_open_goes_with_exec",
+        needs,
+        killed_and_replaced,
+    );
 }
 
 const SWITCHES: &[&str] = &["outer(@context-switches)", "inner(@context-switches)"];
@@ -66,11 +72,33 @@ fn forks() -> Result<()> {
     Ok(())
 }
 
+/// What a child reads that goes on in a probe after its parent has: it lands in the parent's records, and is of no counter.
+fn forks_that_wait() -> Result<()> {
+    let n = counts().pick(400, 4_000);
+    let mut program = Program::start()?;
+    let file = scratch().join("counted.hop");
+    let recording = program.record(&["spinner(@context-switches)"], &file)?;
+    let said = program.told(&format!("apart {n}"))?;
+    recording.stop()?;
+    let numbers: Vec<i64> = said.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    let &[_, killed, switches] = numbers.as_slice() else {
+        anyhow::bail!("{said}");
+    };
+    ensure!(killed == 0, "{killed} children were killed");
+    let counted = rows(&file)?.row("spinner")?.counter("context-switches")?;
+    println!("{} calls without", counted.left_out("not_opened"));
+    ensure!(
+        counted.number("total")? <= switches,
+        "{switches} switches: {counted:?}"
+    );
+    Ok(())
+}
+
 /// As in measure/process/src/fault.rs.
 const HANDED: &str = "24";
 
 /// Two sockets and an event are open in the target then.
-fn killed() -> Result<()> {
+fn killed_while_they_are_open() -> Result<Program> {
     let mut program = Program::start()?;
     let status = program
         .command(SWITCHES, &scratch().join("counted.hop"))
@@ -87,9 +115,21 @@ fn killed() -> Result<()> {
         "{:?}",
         program.descriptors()?
     );
+    Ok(program)
+}
+
+fn killed() -> Result<()> {
+    let mut program = killed_while_they_are_open()?;
     hopscope(&["detach", "-p", &program.pid().to_string()])?.expect_code(0)?;
     program.expect_clean()?;
     program.told("run 100").map(drop)
+}
+
+/// Whatever it becomes does not get them.
+fn killed_and_replaced() -> Result<()> {
+    let mut program = killed_while_they_are_open()?;
+    program.becomes("cat")?;
+    program.expect_clean()
 }
 
 fn replaced() -> Result<()> {
