@@ -66,3 +66,32 @@ pub fn row(function: FunctionId) -> CaptureEntry {
         elements_max: 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_halves_come_back() {
+        for whole in [0x0040_1000, 0x7fff_ffff_f000, 0xffff_ffff_ff60_0000] {
+            // A probe stores it without its highest bit.
+            assert_eq!(address(whole & !(1 << 63)), whole);
+        }
+    }
+
+    #[test]
+    fn a_callee_has_its_callers_name_behind_its_own() {
+        let calls = FunctionEntry {
+            id: FunctionId(1),
+            module: ModuleIx(0),
+            name: name(UNKNOWN, "a::b [clone .isra.0]"),
+            svma: 1,
+            size: 0,
+            file: None,
+            line: None,
+        };
+        let function = named(&calls, FunctionId(9), "rx", ModuleIx(3), 0x10..0x30);
+        assert_eq!(function.name, name("rx", "a::b [clone .isra.0]"));
+        assert_eq!((function.module, function.size), (ModuleIx(3), 0x20));
+    }
+}

@@ -188,3 +188,60 @@ impl Sizes {
             }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe::Stores;
+    use super::*;
+
+    /// A short jump over more than was measured would reach no target.
+    #[test]
+    fn nothing_that_is_inserted_is_longer_than_measured() {
+        let config = ProbeConfig {
+            ring_records_log2: 12,
+            bmi2: false,
+            stores: Stores::Records,
+            switchable: false,
+            ordered_stamps: true,
+        };
+        let sizes = Sizes::measure(&config, (&[], &[]), &[], true);
+        let length = |emit: &dyn Fn(&mut Asm, Slow)| {
+            let mut asm = Asm::new();
+            let slow = Slow::labels(&mut asm);
+            emit(&mut asm, slow);
+            asm.position(Zone::Hot)
+        };
+        for position in [
+            FrameAddress::Rsp(0),
+            FrameAddress::Rsp(0x7fff_0000),
+            FrameAddress::Rbp(-8),
+            FrameAddress::Rbp(-0x8000),
+        ] {
+            let (function, kind) = (FunctionId(FunctionId::MAX), RecordKind::Entry);
+            let crossing = [Crossing {
+                function,
+                kind,
+                position,
+            }];
+            let crossing = length(&|asm, slow| {
+                inlined::probes(asm, Zone::Hot, &config, slow, &crossing);
+            });
+            assert!(crossing <= sizes.crossing, "{position:?}: {crossing}");
+            let bracket = Bracket {
+                call: 0,
+                function,
+                position,
+                through_pointer: true,
+            };
+            let target = Target {
+                push: &[],
+                from_rip: None,
+            };
+            let around = length(&|asm, slow| {
+                call::entry(asm, Zone::Hot, &config, slow, &bracket, &target);
+                call::probe(asm, Zone::Hot, &config, slow, (&bracket, RecordKind::Exit));
+            });
+            assert!(around <= sizes.bracket, "{position:?}: {around}");
+        }
+    }
+}

@@ -51,6 +51,15 @@ fn landing(
     rules: &FrameRules,
     landings: &[(std::ops::Range<u64>, u64)],
 ) -> Found {
+    asked_for(code, asked(chosen), rules, landings)
+}
+
+fn asked_for(
+    code: &[u8],
+    asked: Asked,
+    rules: &FrameRules,
+    landings: &[(std::ops::Range<u64>, u64)],
+) -> Found {
     let pieces = [Piece {
         svma: BEGIN,
         bytes: code,
@@ -61,14 +70,7 @@ fn landing(
         branch_into: &|_| false,
     };
     let unit = Unit::decode(&pieces, &around).unwrap();
-    find(
-        &unit,
-        &pieces,
-        asked(chosen),
-        rules,
-        &LineRows::default(),
-        landings,
-    )
+    find(&unit, &pieces, asked, rules, &LineRows::default(), landings)
 }
 
 fn kinds(found: &Found, from: Option<u64>, to: Option<u64>) -> Vec<(usize, RecordKind)> {
@@ -261,4 +263,5 @@ fn landing_pads_are_as_deep_as_calls() {
     assert_eq!(kinds(&landed, Some(0x100d), Some(0x100b)), [(0, Exit)]);
 }
 
+mod brackets;
 mod calls;
