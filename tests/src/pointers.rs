@@ -384,6 +384,21 @@ fn refused() -> Result<()> {
             "{options:?}: {out:?}"
         );
     }
+    // It comes back twice, and a child before its parent.
+    let jumps = compile_c(&["inlined/callee.c", "inlined/setjmp.c"], &["-O2", "-g"])?;
+    let jumps = jumps.to_str().context("a path in UTF-8")?;
+    let words = ["record", "--dry-run", "-f", "calls:*->*setjmp", "--", jumps];
+    let out = hopscope(&words)?.expect_code(0)?;
+    let why = "it can return twice or not at all";
+    let of_it = out
+        .stdout
+        .lines()
+        .filter(|line| line.contains("setjmp [called by"));
+    let refused: Vec<&str> = of_it.collect();
+    ensure!(
+        !refused.is_empty() && refused.iter().all(|line| line.contains(why)),
+        "{out:?}"
+    );
     let out = hopscope(&["functions", "--binary", program, "-f", "calls:poll"])?;
     ensure!(
         out.code != Some(0) && out.stderr.contains("record"),

@@ -197,7 +197,8 @@ impl Plan {
             self.refuse(module, &name, place.entry, why.to_string());
         }
         let timed = found.crossings.brackets().len();
-        self.count_calls(is_new, timed, found.calls_refused.len());
+        let refused = found.calls_refused.len() + callees.refused.len();
+        self.count_calls(is_new, timed, refused);
         for one in &found.calls_refused {
             let name = callees.shown(one.n);
             let name = callee::name(name, &function.name);
