@@ -31,6 +31,8 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("pointers::names_of_a_killed_recorder", gcc, killed);
     suite.case("pointers::names_in_a_flight_recorders_files", gcc, flight);
     suite.case("pointers::forked_children", gcc, forked);
+    suite.case("pointers::files_that_a_child_loads", gcc, loaded_by_a_child);
+    suite.case("pointers::of_all_those_that_call", gcc, who_calls);
     suite.case("pointers::refused_in_one_line", gcc, refused);
 }
 
@@ -109,7 +111,7 @@ fn counted(said: &str) -> Result<Vec<u64>> {
 fn compiled(compiler: &str) -> Result<()> {
     for flags in LEVELS {
         let program = program(compiler, flags)?;
-        let patterns = ["calls:poll", "calls:deeper", "vectors"];
+        let patterns = ["calls:poll", "calls:deeper", "calls:aligned", "vectors"];
         let (said, report) = same(&program, &["2000"], &patterns)?;
         let mut counted = counted(&said)?;
         // What `vectors` calls by its name is no call through a pointer.
@@ -118,6 +120,8 @@ fn compiled(compiler: &str) -> Result<()> {
             let calls = report.entries(&by(callee, "poll"));
             ensure!(calls == *count, "{flags}: {callee}: {calls} of {count}");
         }
+        let of_aligned = report.entries(&by("from_aligned", "aligned"));
+        ensure!(of_aligned == counted[6], "{flags}: {of_aligned}");
         ensure!(
             report.entries("vectors") == counted[1],
             "{flags}: measured itself, too: {}",
@@ -173,7 +177,7 @@ fn by_name() -> Result<()> {
         };
         let (parsed, printed) = (sum("atol") + sum("strtol"), sum("printf") + sum("putchar"));
         ensure!(
-            parsed == 1 && printed == 8,
+            parsed == 1 && printed == 9,
             "{flags}: {parsed} parsed, {printed} printed: {:?}",
             report.functions
         );
@@ -340,6 +344,49 @@ fn flight() -> Result<()> {
     Ok(())
 }
 
+/// A child has another file where its parent has none.
+fn loaded_by_a_child() -> Result<()> {
+    let program = compile_c(&["pointers/made.c"], &["-O2", "-ldl"])?;
+    let plug_in = |name: &str| {
+        let named = format!("-Wl,-soname,{name}");
+        let flags = ["-O2", "-shared", "-fPIC", &named];
+        compile_c(&["pointers/plug_in.c"], &flags)
+    };
+    let (own, childs) = (plug_in("own")?, plug_in("childs")?);
+    let file = scratch().join("loaded.hop");
+    let mut running = Told::start(Command::new(&program).args([&own, &childs]))?;
+    let mut record = command(running.pid(), &["calls:call"], &file);
+    record.arg("--follow-forks");
+    let recording = Recording::start_command(record, &file)?;
+    running.told("0")?;
+    running.told("-1")?;
+    recording.stop()?;
+    running.tell("ends")?;
+    running.told("0")?;
+    let rows = with_modules(&file)?;
+    for file in [&own, &childs] {
+        let name = file.file_name().context("a name")?.to_string_lossy();
+        let is_it = |(module, function, calls): &(String, String, u64)| {
+            module.ends_with(&*name) && *function == by("loaded", "call") && *calls == 1
+        };
+        ensure!(rows.iter().any(is_it), "{name}: {rows:?}");
+    }
+    running.expect_clean()
+}
+
+/// Of all that match only those are measured that call something of what is asked for.
+fn who_calls() -> Result<()> {
+    let program = program("gcc", "-O2")?;
+    let (_, report) = same(&program, &["100"], &["calls:calls-*!*"])?;
+    let measured = |name: &str| report.functions.contains_key(name);
+    ensure!(
+        measured("poll") && measured("deeper") && !measured("plain") && !measured("rounds"),
+        "{:?}",
+        report.functions
+    );
+    Ok(())
+}
+
 /// A child makes its calls in rings of its own.
 fn forked() -> Result<()> {
     let mut running = started("-O2")?;
@@ -376,6 +423,16 @@ fn refused() -> Result<()> {
         (&["-f", "calls:poll", "--budget", "5"], "calls:"),
         (&["-f", "calls:poll", "--check-cost"], "calls:"),
         (&["-f", "calls-*->calls:poll"], "whoever calls it"),
+        (&["-f", "calls:poll(round)"], "a -f of its own"),
+        (
+            &[
+                "-f",
+                "calls:poll",
+                "--detach-on",
+                "[unknown callee] [called by poll] > 1us",
+            ],
+            "is known once it was made",
+        ),
     ] {
         let words = [&["record"], options, &["--", program, "1"]].concat();
         let out = hopscope(&words)?;

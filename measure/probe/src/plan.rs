@@ -224,9 +224,11 @@ impl Plan {
                 not_called: functions @ 1..,
                 ..
             } => return Err(PlanError::NoneCalled { pid, functions }),
+            Chosen {
+                call_nothing: 1.., ..
+            } => return Err(Plan::nothing_called(pid, selections)),
             _ => return Err(self.nothing(pid, selections, &opened)),
         }
-        self.check_calls(pid, selections)?;
         self.check_captured(pid, selections)?;
         Ok(chosen.items)
     }

@@ -1,7 +1,8 @@
 //! Functions whose calls are timed where they are made: `calls:PATTERN`.
 use super::{Plan, PlanError};
-use crate::instrument::body::inlined::Called;
+use crate::instrument::body::inlined::{self, Called};
 use crate::instrument::body::never;
+use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::capture::parse::{CallsOf, Selection};
 use crate::locate::names::demangle;
 use crate::locate::pattern::Pattern;
@@ -85,6 +86,13 @@ impl ChosenCallees {
         self.names[n].as_deref().unwrap_or(callee::UNKNOWN)
     }
 
+    /// Whether any of a function's calls would be timed, or refused.
+    pub(super) fn are_made(calls: &Calls, image: &Image, unit: &Unit, pieces: &[Piece]) -> bool {
+        let mut chosen = ChosenCallees::default();
+        inlined::called(unit, pieces).any(|called| chosen.choose(calls, image, called).is_some())
+            || !chosen.refused.is_empty()
+    }
+
     fn number(&mut self, name: Option<String>) -> usize {
         let known = self.names.iter().position(|known| *known == name);
         known.unwrap_or_else(|| {
@@ -150,14 +158,13 @@ impl Plan {
         Callees::of(&self.functions, &self.captures, next, names)
     }
 
-    /// Whether anything is left of what was asked for.
-    pub(super) fn check_calls(&self, pid: i32, selections: &[Selection]) -> Result<(), PlanError> {
-        match selections.iter().find(|s| s.calls.is_some()) {
-            Some(asked) if self.calls == PlacesOfCalls::default() => Err(PlanError::NoCalls {
-                pid,
-                asked: asked.to_string(),
-            }),
-            _ => Ok(()),
+    /// Of functions that match, and call nothing of what was asked for.
+    pub(super) fn nothing_called(pid: i32, selections: &[Selection]) -> PlanError {
+        let asked = selections.iter().filter(|s| s.calls.is_some());
+        let asked: Vec<String> = asked.map(ToString::to_string).collect();
+        PlanError::NoCalls {
+            pid,
+            asked: asked.join(", "),
         }
     }
 }

@@ -1,4 +1,5 @@
 //! One function after the other: whether it is asked for, and how it is measured.
+use super::calls::ChosenCallees;
 use super::inlined::ByFunction;
 use super::interposed::{self, Led, Method, Slots};
 use super::item::{Frames, Item};
@@ -52,6 +53,8 @@ pub(super) struct Chosen {
     pub(super) excluded: usize,
     /// Not by the modules whose calls are asked for.
     pub(super) not_called: usize,
+    /// Functions that were asked for what they call, and call nothing of that.
+    pub(super) call_nothing: usize,
 }
 
 type FoundSlots = Result<Slots, AttachError>;
@@ -122,6 +125,19 @@ impl Plan {
         let method = (choice.method, !callers.is_empty());
         match interposed::choose(method, || judge(false), || judge(true), led) {
             Ok(((unit, pieces), led)) => {
+                let calls = around.and_then(|around| around.calls);
+                let for_calls_alone = || {
+                    let others = choice.selections.iter().filter(|s| s.calls.is_none());
+                    let mut others = others.filter_map(|s| s.of(&home.path, function));
+                    around.is_some_and(|a| a.places.is_empty()) && others.next().is_none()
+                };
+                if let Some(calls) = calls
+                    && !ChosenCallees::are_made(calls, home.image, &unit, &pieces)
+                    && for_calls_alone()
+                {
+                    chosen.call_nothing += 1;
+                    return;
+                }
                 chosen.matched += 1;
                 let item = self.measured((choice, &wanted), home, function, (&unit, &pieces), led);
                 chosen.items.push(item);

@@ -14,15 +14,26 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Callees of one process that get a function of their own: code that is made at run time has no end of them.
+/// Callees that get a function of their own: code that is made at run time has no end of them.
 const CALLEES_MAX: usize = 4096;
 
-/// Those of one process.
+/// Addresses, of all processes, that are not looked up again.
+const KNOWN_MAX: usize = 1 << 16;
+
+/// Children whose mappings are kept.
+const CHILDREN_MAX: usize = 64;
+
+/// Those of one process, and of what it forks.
 pub struct Callees {
     /// Of calls whose callees are to be named, by their numbers.
     calls: Vec<Option<FunctionEntry>>,
-    known: HashMap<(FunctionId, u64), FunctionId>,
+    /// By process, function that calls, and address.
+    known: HashMap<(i32, FunctionId, u64), FunctionId>,
+    /// By function that calls, module and name: processes share them.
+    functions: HashMap<(FunctionId, ModuleIx, String), FunctionId>,
     names: Names,
+    /// Of forked children, which may have other files at the same places.
+    of_children: HashMap<i32, Names>,
     /// The next ones, of all processes.
     next: Rc<Numbering>,
     modules: HashMap<String, ModuleIx>,
@@ -92,7 +103,9 @@ impl Callees {
         Some(Callees {
             calls,
             known: HashMap::new(),
+            functions: HashMap::new(),
             names: names(),
+            of_children: HashMap::new(),
             next,
             modules: HashMap::new(),
             new: NewCallees::default(),
@@ -110,8 +123,8 @@ impl Callees {
         record.kind() == Some(RecordKind::Entry) && self.is_of_calls(record.function())
     }
 
-    /// Writes callees into records that follow each other in one ring; `gap`: not those before.
-    pub fn name(&mut self, open: &mut OpenCalls, gap: bool, records: &mut [Record]) {
+    /// Writes callees into records of `pid` that follow each other in one ring; `gap`: not those before.
+    pub fn name(&mut self, pid: i32, open: &mut OpenCalls, gap: bool, records: &mut [Record]) {
         if gap {
             open.0.clear();
         }
@@ -124,7 +137,7 @@ impl Callees {
             match record.kind() {
                 Some(RecordKind::Entry) => {
                     let address = records.get(at + 1).and_then(|next| address(next, calls));
-                    let callee = address.and_then(|address| self.callee(calls, address));
+                    let callee = address.and_then(|address| self.callee(pid, calls, address));
                     let Some(callee) = callee else {
                         open.0.remove(&record.rsp_lo32());
                         continue;
@@ -149,37 +162,67 @@ impl Callees {
         }
     }
 
-    fn callee(&mut self, calls: FunctionId, address: u64) -> Option<FunctionId> {
-        if let Some(known) = self.known.get(&(calls, address)) {
+    fn callee(&mut self, pid: i32, calls: FunctionId, address: u64) -> Option<FunctionId> {
+        if let Some(known) = self.known.get(&(pid, calls, address)) {
             return Some(*known);
         }
-        let of_calls = self.calls[calls.0 as usize].as_ref()?;
-        let id = FunctionId(self.next.functions.get());
-        if self.known.len() >= CALLEES_MAX || id.0 >= FunctionId::MAX {
+        if self.functions.len() >= CALLEES_MAX {
             self.unnamed += 1;
             return None;
         }
-        self.next.functions.set(id.0 + 1);
-        let named = self.names.of(address);
+        let named = self.names(pid).of(address);
         let module = match named.module {
             Module::OfRecording(ix) => ix,
-            Module::Other { path, build_id } => {
-                *self.modules.entry(path).or_insert_with_key(|path| {
-                    let ix = ModuleIx(self.next.modules.get());
-                    self.next.modules.set(ix.0 + 1);
-                    self.new.modules.push(ModuleEntry {
-                        ix,
-                        path: path.clone(),
-                        build_id,
-                    });
-                    ix
-                })
+            Module::Other { path, build_id } => self.module(path, build_id),
+        };
+        let key = (calls, module, named.name);
+        let id = match self.functions.get(&key) {
+            Some(id) => *id,
+            None => {
+                let id = FunctionId(self.next.functions.get());
+                let of_calls = self.calls[calls.0 as usize].as_ref()?;
+                self.next.functions.set(id.0 + 1);
+                let function = callee::named(of_calls, id, &key.2, module, named.svma);
+                self.new.functions.push(function);
+                self.functions.insert(key, id);
+                id
             }
         };
-        let function = callee::named(of_calls, id, &named.name, module, named.svma);
-        self.new.functions.push(function);
-        self.known.insert((calls, address), id);
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert((pid, calls, address), id);
         Some(id)
+    }
+
+    /// What names the addresses of a process.
+    fn names(&mut self, pid: i32) -> &mut Names {
+        if pid == self.names.pid() {
+            return &mut self.names;
+        }
+        if self.of_children.len() >= CHILDREN_MAX {
+            self.of_children.clear();
+        }
+        let child = self.of_children.entry(pid);
+        let child = child.or_insert_with(|| self.names.of_child(pid));
+        // One that has ended had what its parent has, unless it loaded something.
+        match child.is_empty() {
+            true => &mut self.names,
+            false => child,
+        }
+    }
+
+    fn module(&mut self, path: String, build_id: String) -> ModuleIx {
+        *self.modules.entry(path).or_insert_with_key(|path| {
+            let ix = ModuleIx(self.next.modules.get());
+            self.next.modules.set(ix.0 + 1);
+            self.new.modules.push(ModuleEntry {
+                ix,
+                path: path.clone(),
+                build_id,
+            });
+            ix
+        })
     }
 
     pub fn take_new(&mut self) -> NewCallees {

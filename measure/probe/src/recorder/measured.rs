@@ -270,6 +270,15 @@ impl Target {
         }
         let damaged_before = self.counts.damaged;
         let (process, parent) = (self.process, self.installed.pid);
+        // A child may have loaded what its parent has not.
+        if self.callees.is_some()
+            && self.children.is_some()
+            && state.owner.is_none()
+            && ring.reserved() > state.position.next
+        {
+            state.owner = owner_of(&ring, parent, context_at, self.children.as_mut());
+        }
+        let caller = state.owner.and_then(Owner::pid).unwrap_or(parent);
         let threads = &mut self.threads;
         let name_at_attach = &state.name_at_attach;
         let owner = &mut state.owner;
@@ -317,7 +326,7 @@ impl Target {
             callees: self
                 .callees
                 .as_mut()
-                .map(|callees| (callees, &mut state.open_calls)),
+                .map(|callees| (callees, &mut state.open_calls, caller)),
         };
         let gained = drain.ring(
             &ring,

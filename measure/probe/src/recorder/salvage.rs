@@ -75,7 +75,9 @@ pub fn salvage<W: Write>(
             count_calls: false,
             tally: None,
             slow_calls: None,
-            callees: callees.as_mut().map(|callees| (callees, &mut open)),
+            callees: callees
+                .as_mut()
+                .map(|callees| (callees, &mut open, table.target)),
         };
         drain.ring(&ring, &mut position, Visit::Final, &mut thread, &mut name)?;
     }

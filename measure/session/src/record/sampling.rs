@@ -2,7 +2,7 @@
 use super::RecordRequest;
 use super::trigger::{EXIT, SIGNAL, When};
 use crate::error::{Context, Result, refuse};
-use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency};
+use hopscope_event::{FunctionEntry, FunctionId, Ns, TscFrequency, callee};
 use hopscope_probe::locate::basename;
 use hopscope_probe::plan::{CALLED_FROM, Plan};
 use hopscope_probe::recorder::trigger::Trigger;
@@ -25,6 +25,11 @@ pub(super) fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
         let module = &plan.modules[f.module.0 as usize].path;
         f.name == text || format!("{}!{}", basename(module.as_ref()), f.name) == text
     };
+    if text.contains(callee::UNKNOWN) {
+        refuse!(
+            "{text}: which function a call through a pointer has called is known once it was made; name the one that calls"
+        );
+    }
     let mut found: Vec<_> = plan.functions.iter().filter(is_it).map(|f| f.id).collect();
     if found.is_empty() {
         // Of which only the calls of some modules are measured.

@@ -20,7 +20,7 @@ mod places;
 mod stack;
 mod ways;
 
-pub use brackets::{Bracket, Bracketless, Called, Choose};
+pub use brackets::{Bracket, Bracketless, Called, Choose, called};
 pub use flow::calls;
 
 use super::unit::{Piece, Unit};

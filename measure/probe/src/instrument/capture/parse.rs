@@ -125,6 +125,20 @@ impl Selection {
             Some((caller, callee)) => (caller, CallsOf::Named(Pattern::parse(callee)?)),
             None => (text, CallsOf::Pointers),
         };
+        let failed = |why: &str| LocateError::Pattern {
+            pattern: format!("{CALLS}{text}"),
+            why: why.to_owned(),
+        };
+        if behind(INLINED, caller).is_some() {
+            return Err(failed(
+                "what is inlined calls as the function that it is in",
+            ));
+        }
+        if Selection::parse(caller)?.captures != [] {
+            return Err(failed(
+                "what is taken along of a function goes into a -f of its own, beside this one",
+            ));
+        }
         Ok(Selection {
             calls: Some(calls),
             ..Selection::of_pattern(Pattern::parse(caller)?)
@@ -669,6 +683,9 @@ mod tests {
         assert!(why("f(@)").contains("behind @"));
         assert!(why("inlined:f(@cycles)").contains("not inlined"));
         assert!(why("nf->calls:f").contains("whoever calls it"));
+        assert!(why("calls:f(n)").contains("a -f of its own"));
+        assert!(why("calls:f(@cycles)").contains("a -f of its own"));
+        assert!(why("calls:inlined:f").contains("that it is in"));
         assert!(why("f(@a b)").contains("unexpected \"b\""));
         assert!(why("f(a[0..@cycles])").contains("no number of elements"));
     }

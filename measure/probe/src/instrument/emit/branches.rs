@@ -9,7 +9,6 @@ use crate::instrument::asm::{Asm, Zone};
 use crate::instrument::body::inlined::{Bracket, Crossing, Crossings};
 use crate::instrument::body::unit::{Insn, Op, Unit};
 use crate::instrument::capture::Capture;
-use crate::locate::FrameAddress;
 use hopscope_event::record::{FunctionId, RecordKind};
 use std::collections::HashMap;
 
@@ -27,9 +26,6 @@ pub(super) struct Sizes {
 
 /// A push of the operand of a branch is never longer by more: a 32-bit displacement and a SIB byte.
 const PUSH_LONGER: u32 = 5;
-
-/// Its displacements are the longest.
-const FAR: FrameAddress = FrameAddress::Rsp(1 << 20);
 
 impl Sizes {
     pub(super) fn measure(
@@ -79,7 +75,7 @@ impl Sizes {
                 let one = Crossing {
                     function,
                     kind: RecordKind::Exit,
-                    position: FAR,
+                    position: probe::RSP,
                 };
                 inlined::probes(asm, z, config, slow, &[one]);
             }),
@@ -88,7 +84,7 @@ impl Sizes {
                 let one = Bracket {
                     call: 0,
                     function,
-                    position: FAR,
+                    position: probe::RSP,
                     through_pointer: true,
                 };
                 let target = Target {
@@ -193,6 +189,7 @@ impl Sizes {
 mod tests {
     use super::super::probe::Stores;
     use super::*;
+    use crate::locate::FrameAddress;
 
     /// A short jump over more than was measured would reach no target.
     #[test]

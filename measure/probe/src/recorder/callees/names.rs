@@ -1,5 +1,5 @@
 //! What lies at an address of a process: a function of a file, or another place.
-use crate::locate::{Image, MappedModule, basename, mapped_modules};
+use crate::locate::{Image, MappedModule, mapped_modules};
 use hopscope_event::callee::NO_FILE;
 use hopscope_event::table::ModuleIx;
 use hopscope_process::maps;
@@ -27,6 +27,8 @@ struct Known {
     /// In the recording's table.
     ix: Option<ModuleIx>,
 }
+
+const VDSO: &str = "[vdso]";
 
 /// Code that is made at run time is in no file, however often one looks.
 const LOOKS_MAX: u32 = 256;
@@ -61,6 +63,20 @@ impl Names {
         names
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// The same for a child.
+    pub(super) fn of_child(&self, pid: i32) -> Names {
+        Names::new(pid, self.files.clone())
+    }
+
+    /// Nothing is known of it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+
     pub(super) fn of(&mut self, address: u64) -> Named {
         if self.module(address).is_none() && self.looks > 0 {
             self.looks -= 1;
@@ -79,10 +95,7 @@ impl Names {
         let image = known.image.as_deref();
         let (name, range) = image
             .and_then(|image| symbol(image, svma))
-            .unwrap_or_else(|| {
-                let base = basename(&known.module.path);
-                (format!("{base}+{svma:#x}"), svma..svma)
-            });
+            .unwrap_or_else(|| (format!("+{svma:#x}"), svma..svma));
         let module = match known.ix {
             Some(ix) => Module::OfRecording(ix),
             None => Module::Other {
@@ -127,9 +140,9 @@ impl Names {
             _ => maps::read(self.pid).unwrap_or_default(),
         };
         let mapping = mappings.iter().find(|m| m.range.contains(&address));
-        // The kernel's own code ([vdso]), or a stack.
-        let (name, path) = match mapping.filter(|m| m.name.starts_with('[')) {
-            Some(m) => (format!("{:#x}", address - m.range.start), m.name.clone()),
+        // The kernel's own code.
+        let (name, path) = match mapping.filter(|m| m.name == VDSO) {
+            Some(m) => (format!("+{:#x}", address - m.range.start), m.name.clone()),
             None => (format!("{address:#x}"), NO_FILE.to_owned()),
         };
         Named {

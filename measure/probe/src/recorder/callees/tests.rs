@@ -2,6 +2,8 @@ use super::*;
 use hopscope_event::{Value, callee};
 
 const CALLS: FunctionId = FunctionId(1);
+/// Of no process.
+const PID: i32 = 0;
 
 fn function(id: u32, name: &str) -> FunctionEntry {
     FunctionEntry {
@@ -22,7 +24,7 @@ fn callees() -> Callees {
         function(1, &callee::name(callee::UNKNOWN, "main_loop")),
     ];
     let next = Numbering::after(2, 1);
-    let names = || Names::new(0, Files::new());
+    let names = || Names::new(PID, Files::new());
     Callees::of(&functions, &[callee::row(CALLS)], next, names).expect("there are calls")
 }
 
@@ -61,7 +63,7 @@ fn calls_get_functions_by_their_addresses() {
         record(Entry, CALLS, 0x800),
         to(0x5000),
     ];
-    callees.name(&mut open, false, &mut records);
+    callees.name(PID, &mut open, false, &mut records);
     assert_eq!(functions(&records), [0, 2, 2, 3, 3, 3, 2, 2, 2]);
     let new = callees.take_new();
     let names: Vec<&str> = new.functions.iter().map(|f| f.name.as_str()).collect();
@@ -77,7 +79,7 @@ fn calls_get_functions_by_their_addresses() {
     assert!(new.functions.iter().all(|f| f.module == ModuleIx(1)));
     // It ends in the next batch.
     let mut rest = [record(Exit, CALLS, 0x800)];
-    callees.name(&mut open, false, &mut rest);
+    callees.name(PID, &mut open, false, &mut rest);
     assert_eq!(functions(&rest), [2]);
     assert!(callees.take_new().functions.is_empty());
     assert_eq!(callees.note(1), None);
@@ -96,13 +98,13 @@ fn what_is_not_known_stays_so() {
         // Without an entry.
         record(Exit, CALLS, 0x600),
     ];
-    callees.name(&mut open, false, &mut records);
+    callees.name(PID, &mut open, false, &mut records);
     assert_eq!(functions(&records), [2, 2, 1, 1, 1]);
     let mut begun = [record(Entry, CALLS, 0x800), to(0x5000)];
-    callees.name(&mut open, false, &mut begun);
+    callees.name(PID, &mut open, false, &mut begun);
     // Between them something is missing: it may be the end of another call.
     let mut ended = [record(Exit, CALLS, 0x800)];
-    callees.name(&mut open, true, &mut ended);
+    callees.name(PID, &mut open, true, &mut ended);
     assert_eq!(functions(&ended), [1]);
 }
 
@@ -116,7 +118,7 @@ fn code_without_end_is_not_told_apart() {
             to(n),
             record(Exit, CALLS, 0x800),
         ];
-        callees.name(&mut open, false, &mut call);
+        callees.name(PID, &mut open, false, &mut call);
         let known = n < CALLEES_MAX as u64;
         assert_eq!(call[0].function() != CALLS, known, "{n}");
         assert_eq!(call[2].function(), call[0].function());

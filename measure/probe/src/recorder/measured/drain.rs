@@ -31,8 +31,8 @@ pub(in crate::recorder) struct Drain<'a, S: Sink> {
     pub count_calls: bool,
     pub tally: Option<&'a mut Tally>,
     pub slow_calls: Option<&'a mut SlowCalls>,
-    /// Of calls through pointers, and those of this ring's thread that are open.
-    pub callees: Option<(&'a mut Callees, &'a mut OpenCalls)>,
+    /// Of calls through pointers, those of this ring's thread that are open, and its process.
+    pub callees: Option<(&'a mut Callees, &'a mut OpenCalls, i32)>,
 }
 
 impl<S: Sink> Drain<'_, S> {
@@ -53,7 +53,7 @@ impl<S: Sink> Drain<'_, S> {
         loop {
             self.buffer.clear();
             let drained = ring.drain(position, visit, BATCH, self.buffer);
-            if let Some((callees, open)) = &mut self.callees {
+            if let Some((callees, open, pid)) = &mut self.callees {
                 // Its value is in the next slot: both are read together.
                 let cut = self.buffer.len() == BATCH
                     && self.buffer.last().is_some_and(|r| callees.awaits_value(r));
@@ -62,7 +62,7 @@ impl<S: Sink> Drain<'_, S> {
                     position.next -= 1;
                 }
                 let gap = drained.lost + drained.torn > 0;
-                callees.name(open, gap, self.buffer);
+                callees.name(*pid, open, gap, self.buffer);
             }
             self.counts.damaged += drained.damaged as u64;
             if self.buffer.is_empty() && drained.lost + drained.torn == 0 {
@@ -72,7 +72,7 @@ impl<S: Sink> Drain<'_, S> {
                 Some(thread) => thread,
                 None => *thread.insert(name(self.writer)?),
             };
-            if let Some((callees, _)) = &mut self.callees {
+            if let Some((callees, ..)) = &mut self.callees {
                 self.writer.callees(&callees.take_new())?;
             }
             let batch = RecordBatch {

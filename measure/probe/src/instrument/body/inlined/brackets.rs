@@ -3,13 +3,13 @@
 //! A call shows the next word of the surrounding frame below those of the inlined functions that it is in, which lies
 //! above whatever the callee shows.
 use super::crossings::shown;
-use super::flow::Body;
+use super::flow::{Body, decode};
 use super::places::{Place, has};
 use super::{LEVELS_AT_MOST, NotTimed, depth};
-use crate::instrument::body::unit::Op;
+use crate::instrument::body::unit::{Insn, Op, Piece, Unit};
 use crate::locate::{FrameAddress, FrameRules};
 use hopscope_event::FunctionId;
-use iced_x86::{Code, Register};
+use iced_x86::{Code, Instruction, Register};
 
 /// A call that is timed where it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,9 @@ pub(super) fn find(
 ) -> Calls {
     let mut calls = Calls::default();
     for at in 0..body.insns.len() {
-        let Some((n, through_pointer)) = called(body, at).and_then(choose) else {
+        let Some((n, through_pointer)) =
+            callee(body.insns[at], || body.decoded(at)).and_then(choose)
+        else {
             continue;
         };
         let call = body.insns[at].svma;
@@ -77,18 +79,25 @@ pub(super) fn find(
     calls
 }
 
-fn called(body: &Body, at: usize) -> Option<Called> {
-    match body.insns[at].op {
-        Op::Call { target } => return Some(Called::Function(target)),
-        Op::RipRelative { .. } | Op::Plain => {}
-        _ => return None,
-    }
-    let ins = body.decoded(at)?;
-    let calls = ins.code() == Code::Call_rm64 && ins.op0_register() != Register::RSP;
-    calls.then(|| match body.insns[at].op {
-        Op::RipRelative { target, .. } => Called::Word(target),
-        _ => Called::Pointer,
+/// What the calls of a unit say of their callees.
+pub fn called(unit: &Unit, pieces: &[Piece]) -> impl Iterator<Item = Called> {
+    let all = unit.pieces.iter().zip(pieces);
+    all.flat_map(|(decoded, piece)| {
+        let insns = decoded.insns.iter();
+        insns.filter_map(|insn| callee(insn, || Some(decode(insn, piece))))
     })
+}
+
+fn callee(insn: &Insn, decoded: impl FnOnce() -> Option<Instruction>) -> Option<Called> {
+    let other = match insn.op {
+        Op::Call { target } => return Some(Called::Function(target)),
+        Op::RipRelative { target, .. } => Called::Word(target),
+        Op::Plain => Called::Pointer,
+        _ => return None,
+    };
+    let ins = decoded()?;
+    let calls = ins.code() == Code::Call_rm64 && ins.op0_register() != Register::RSP;
+    calls.then_some(other)
 }
 
 fn position(
@@ -99,13 +108,19 @@ fn position(
     depths: &[i32],
 ) -> Result<FrameAddress, NotTimed> {
     let svma = body.insns[at].svma;
-    let frame = rules.at(svma).ok_or(NotTimed::NoFrame { svma })?;
     let around = places
         .iter()
         .filter(|p| p.refused.is_none() && has(&p.runs, at));
     let level = 1 + around.map(|p| p.level).max().unwrap_or(0);
-    if level > LEVELS_AT_MOST || depth(Some(frame), depths[at]) <= 8 * level as i32 {
+    let frame = rules.at(svma);
+    if level > LEVELS_AT_MOST || depth(frame, depths[at]) <= 8 * level as i32 {
         return Err(NotTimed::SmallFrame);
     }
-    Ok(shown(frame, level))
+    match frame {
+        Some(frame) => Ok(shown(frame, level)),
+        // A frame that was aligned, or has no tables: the word that rsp points to, where nothing else shows one and no landing
+        // pad has another rsp.
+        None if level == 1 && body.pad(at).is_none() => Ok(FrameAddress::Rsp(0)),
+        None => Err(NotTimed::NoFrame { svma }),
+    }
 }

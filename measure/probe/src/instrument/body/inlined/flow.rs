@@ -173,7 +173,7 @@ fn landings(unit: &Unit, pieces: &[Piece], targets: &HashSet<u64>) -> Vec<u64> {
 /// Some 130 bytes each.
 const LANDINGS_AT_MOST: usize = 16 << 10;
 
-fn decode(insn: &Insn, piece: &Piece) -> Instruction {
+pub(super) fn decode(insn: &Insn, piece: &Piece) -> Instruction {
     let at = (insn.svma - piece.svma) as usize;
     Decoder::with_ip(64, &piece.bytes[at..], insn.svma, DecoderOptions::NONE).decode()
 }
