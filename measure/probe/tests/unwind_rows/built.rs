@@ -80,9 +80,10 @@ impl Program {
             if let Ok((unit, pieces)) = accept(image, function, traits) {
                 let asked = Asked {
                     inlined: &within,
-                    calls: Some(&|called| {
-                        let pointer = !matches!(called, Called::Function(_));
-                        Some((usize::from(pointer), pointer))
+                    // Behind one by name that does not return, another way's frame begins.
+                    calls: Some(&|called| match called {
+                        Called::Function(_) => None,
+                        Called::Word(_) | Called::Pointer => Some((0, true)),
                     }),
                 };
                 let found = inlined::find(&unit, &pieces, asked, &rules, &lines, &[]);

@@ -134,7 +134,7 @@ impl Selection {
                 "what is inlined calls as the function that it is in",
             ));
         }
-        if Selection::parse(caller)?.captures != [] {
+        if !Selection::parse(caller)?.captures.is_empty() {
             return Err(failed(
                 "what is taken along of a function goes into a -f of its own, beside this one",
             ));

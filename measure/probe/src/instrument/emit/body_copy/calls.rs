@@ -45,7 +45,8 @@ impl Copier<'_> {
         let begin = self.asm.position(zone);
         let (config, slow) = (self.config, self.slow);
         call::probe(self.asm, zone, config, slow, (bracket, RecordKind::Exit));
-        added.insert(zone, begin..self.asm.position(zone), insn.next());
+        // The frame is as at the call: what follows one that does not return belongs to another way.
+        added.insert(zone, begin..self.asm.position(zone), insn.svma);
     }
 
     /// For benches there are others: what calls cost.
