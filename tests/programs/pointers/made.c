@@ -1,5 +1,6 @@
 /* Calls code that it makes itself, and a plug-in that it loads, for each line that it is told: how often the former, and what came of it. Below zero a
-   child loads another plug-in and calls that, and ends once it is told anything. */
+   child loads another plug-in and calls that, and ends once it is told anything; it does so itself with a `b`. A plug-in is unloaded before the
+   next one is loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -24,17 +25,21 @@ int main(int argc, char **argv)
     unsigned char *code = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (code == MAP_FAILED)
         return 1;
+    void *kept = NULL;
     setvbuf(stdin, NULL, _IONBF, 0);
     const char *ready = getenv("READY_FILE");
     if (ready)
         fclose(fopen(ready, "w"));
     while (fgets(line, sizeof line, stdin)) {
         long made = atol(line), sum = 0;
+        int other = made < 0 || strchr(line, 'b') != NULL;
         if (made < 0 && fork()) {
             wait(NULL);
             continue;
         }
-        void *plug_in = dlopen(argv[made < 0 ? 2 : 1], RTLD_NOW);
+        if (kept)
+            dlclose(kept);
+        void *plug_in = dlopen(argv[1 + other], RTLD_NOW);
         long (*loaded)(void) = plug_in ? (long (*)(void))dlsym(plug_in, "loaded") : NULL;
         if (!loaded) {
             fprintf(stderr, "%s\n", dlerror());
@@ -46,10 +51,11 @@ int main(int argc, char **argv)
         for (long n = 0; n < made; n++)
             for (int twice = 0; twice < 2; twice++)
                 sum += call((long (*)(void))(code + 16 * n));
-        printf("%ld\n", sum);
+        printf("%ld %p\n", sum, (void *)loaded);
         fflush(stdout);
         if (made < 0)
             _exit(fgets(line, sizeof line, stdin) == NULL);
+        kept = plug_in;
     }
     return 0;
 }

@@ -35,6 +35,12 @@ pub struct MappedModule {
 }
 
 impl MappedModule {
+    /// The same file at the same place.
+    pub fn is_same_load(&self, other: &MappedModule) -> bool {
+        let of = |m: &MappedModule| (m.inode, m.deleted, m.avma_range.clone());
+        self.path == other.path && of(self) == of(other)
+    }
+
     pub(super) fn inode(&self) -> u64 {
         self.inode
     }

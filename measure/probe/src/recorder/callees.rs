@@ -38,6 +38,8 @@ pub struct Callees {
     next: Rc<Numbering>,
     modules: HashMap<String, ModuleIx>,
     new: NewCallees,
+    /// Since addresses were looked up last.
+    later: bool,
     /// Calls beyond [`CALLEES_MAX`].
     unnamed: u64,
 }
@@ -109,6 +111,7 @@ impl Callees {
             next,
             modules: HashMap::new(),
             new: NewCallees::default(),
+            later: false,
             unnamed: 0,
         })
     }
@@ -128,6 +131,7 @@ impl Callees {
         if gap {
             open.0.clear();
         }
+        self.later = true;
         for at in 0..records.len() {
             let record = records[at];
             let calls = record.function();
@@ -170,7 +174,12 @@ impl Callees {
             self.unnamed += 1;
             return None;
         }
-        let named = self.names(pid).of(address);
+        let later = std::mem::take(&mut self.later);
+        let names = self.names(pid);
+        if later {
+            names.begin();
+        }
+        let named = names.of(address);
         let module = match named.module {
             Module::OfRecording(ix) => ix,
             Module::Other { path, build_id } => self.module(path, build_id),

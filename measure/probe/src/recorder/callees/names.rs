@@ -15,8 +15,10 @@ pub struct Names {
     pid: i32,
     files: Files,
     modules: Vec<Known>,
-    /// Looks at what is mapped that are left for addresses in no known file.
-    looks: u32,
+    /// The kernel's own code.
+    vdso: Option<Range<u64>>,
+    /// What is mapped was looked at since the last [`Names::begin`].
+    looked: bool,
 }
 
 /// What the process has mapped.
@@ -29,9 +31,6 @@ struct Known {
 }
 
 const VDSO: &str = "[vdso]";
-
-/// Code that is made at run time is in no file, however often one looks.
-const LOOKS_MAX: u32 = 256;
 
 /// What lies at an address.
 pub(super) struct Named {
@@ -56,7 +55,8 @@ impl Names {
             pid,
             files,
             modules: Vec::new(),
-            looks: LOOKS_MAX,
+            vdso: None,
+            looked: false,
         };
         // It may have ended by the time its first records are read.
         names.look();
@@ -77,9 +77,13 @@ impl Names {
         self.modules.is_empty()
     }
 
+    /// Records of a later time follow: other files may have come to the same places.
+    pub(super) fn begin(&mut self) {
+        self.looked = false;
+    }
+
     pub(super) fn of(&mut self, address: u64) -> Named {
-        if self.module(address).is_none() && self.looks > 0 {
-            self.looks -= 1;
+        if !self.looked {
             self.look();
         }
         let Some(n) = self.module(address) else {
@@ -115,40 +119,45 @@ impl Names {
         self.modules.iter().position(there)
     }
 
-    /// What was mapped since.
+    /// What is mapped now; of a process that is gone, what was.
     fn look(&mut self) {
+        self.looked = true;
         let now = mapped_modules(self.pid).unwrap_or_default();
+        if now.is_empty() {
+            return;
+        }
+        let mappings = maps::read(self.pid).unwrap_or_default();
+        let vdso = mappings.into_iter().find(|m| m.name == VDSO);
+        self.vdso = vdso.map(|m| m.range);
+        let before = std::mem::take(&mut self.modules);
         for module in now {
-            let is_known = |known: &Known| known.module.avma_range == module.avma_range;
-            if self.modules.iter().any(is_known) {
-                continue;
-            }
-            let file = self.files.get(&module.path);
-            let image = file.and_then(|(image, _)| image.clone());
-            let image = image.filter(|image| image.is_mapped_by(self.pid, &module));
+            let same = |known: &&Known| known.module.is_same_load(&module);
+            let image = match before.iter().find(same) {
+                Some(known) => known.image.clone(),
+                None => {
+                    let file = self.files.get(&module.path);
+                    let image = file.and_then(|(image, _)| image.clone());
+                    image.filter(|image| image.is_mapped_by(self.pid, &module))
+                }
+            };
             self.modules.push(Known {
                 image,
-                ix: file.map(|(_, ix)| *ix),
+                ix: self.files.get(&module.path).map(|(_, ix)| *ix),
                 module,
             });
         }
     }
 
     fn elsewhere(&self, address: u64) -> Named {
-        let mappings = match self.looks {
-            0 => Vec::new(),
-            _ => maps::read(self.pid).unwrap_or_default(),
-        };
-        let mapping = mappings.iter().find(|m| m.range.contains(&address));
-        // The kernel's own code.
-        let (name, path) = match mapping.filter(|m| m.name == VDSO) {
-            Some(m) => (format!("+{:#x}", address - m.range.start), m.name.clone()),
-            None => (format!("{address:#x}"), NO_FILE.to_owned()),
+        let vdso = self.vdso.as_ref().filter(|vdso| vdso.contains(&address));
+        let (name, path) = match vdso {
+            Some(vdso) => (format!("+{:#x}", address - vdso.start), VDSO),
+            None => (format!("{address:#x}"), NO_FILE),
         };
         Named {
             name,
             module: Module::Other {
-                path,
+                path: path.to_owned(),
                 build_id: String::new(),
             },
             svma: address..address,
