@@ -25,6 +25,7 @@ struct Walk {
 
 static std::atomic<long> wrong, cleaned, caught, steps;
 static __thread long step, turn;
+static __thread unsigned long before;
 static __thread bool walks;
 static __thread Walk around;
 
@@ -38,6 +39,7 @@ static _Unwind_Reason_Code note(_Unwind_Context *context, void *into)
 
 static const long TRAP_FLAG = 0x100;
 static const long BREAKPOINT = 3; // exception 3, #BP
+static const unsigned char INT1 = 0xf1;
 
 // By the number of the exception, not by si_code: of some steps (one in some 20 million, in a virtual machine) the debug status
 // register says nothing, and si_code is TRAP_BRKPT as for int1. Taken for a breakpoint such a step would end the stepping, and
@@ -50,6 +52,11 @@ static void stepped(int, siginfo_t *, void *interrupted)
 		registers[REG_EFL] ^= TRAP_FLAG;
 		return;
 	}
+	// Some virtual machines raise the exception of int1 before it, again and again.
+	unsigned long at = registers[REG_RIP];
+	if (at == before && *(unsigned char *)at == INT1)
+		registers[REG_RIP]++;
+	before = at;
 	step++;
 	if (walks) {
 		Walk now = {};
