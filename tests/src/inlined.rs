@@ -62,8 +62,16 @@ fn built(compiler: &str, source: &str, flags: &str) -> Result<std::path::PathBuf
     compile(compiler, &[&format!("inlined/{source}")], &all)
 }
 
-/// What a program says unmeasured it says measured, and the file is whole.
 fn same(program: &Path, arguments: &[&str], patterns: &[&str]) -> Result<Report> {
+    Ok(said_the_same(program, arguments, patterns)?.1)
+}
+
+/// What a program says unmeasured it says measured, and the file is whole: that, and the report.
+pub(crate) fn said_the_same(
+    program: &Path,
+    arguments: &[&str],
+    patterns: &[&str],
+) -> Result<(String, Report)> {
     let alone = run(Command::new(program).args(arguments))?.expect_code(0)?;
     let file = scratch().join("inlined.hop");
     let mut record = Command::new(hopscope_bin());
@@ -83,7 +91,7 @@ fn same(program: &Path, arguments: &[&str], patterns: &[&str]) -> Result<Report>
     report.expect_whole()?;
     // Each has a position of its own: none was taken for dead, and came back.
     ensure!(report.summary["revived"] == 0, "{}", report.summary);
-    Ok(report)
+    Ok((alone.stdout, report))
 }
 
 /// Of 20,000 packets a fifth has no time left, and half of the others is odd.

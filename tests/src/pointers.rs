@@ -1,9 +1,9 @@
 //! `-f calls:…`: calls through pointers, timed where they are made and named by what they call.
+use crate::inlined::said_the_same as same;
 use crate::recording::{Recording, Report, command, command_with_buffer};
 use crate::told::Told;
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, compile, compile_c, hopscope, hopscope_bin, scratch};
+use hopscope_tests::{Requirement, Suite, compile, compile_c, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -40,29 +40,6 @@ pub(crate) fn register(suite: &mut Suite) {
 /// The callee's calls by `caller`, as they are shown.
 fn by(callee: &str, caller: &str) -> String {
     format!("{callee} [called by {caller}]")
-}
-
-/// Measured it says what it says unmeasured; that, and the report.
-fn same(program: &Path, arguments: &[&str], patterns: &[&str]) -> Result<(String, Report)> {
-    let alone = run(Command::new(program).args(arguments))?.expect_code(0)?;
-    let file = scratch().join("pointers.hop");
-    let mut record = Command::new(hopscope_bin());
-    record.args(["record", "--no-calibration", "--max-overhead", "1e9"]);
-    record.args(["--buffer", "64M", "-o"]).arg(&file);
-    for pattern in patterns {
-        record.args(["-f", pattern]);
-    }
-    let measured = run(record.arg("--").arg(program).args(arguments))?.expect_code(0)?;
-    ensure!(
-        measured.stdout == alone.stdout,
-        "unmeasured: {}\nmeasured: {}",
-        alone.stdout,
-        measured.stdout
-    );
-    let report = Report::read(&file)?;
-    report.expect_whole()?;
-    ensure!(report.summary["revived"] == 0, "{}", report.summary);
-    Ok((alone.stdout, report))
 }
 
 /// A name and a number a line.

@@ -5,8 +5,10 @@ use crate::recording::{Recording, Report};
 use anyhow::{Result, ensure};
 use forwarder::Forwarder;
 use hopscope_tests::{Requirement, Suite, counts, hopscope, scratch};
+use packets::Frame;
 use rules::Lookup;
 use std::fs;
+use std::path::Path;
 
 mod forwarder;
 mod packets;
@@ -39,14 +41,19 @@ pub(super) fn register(suite: &mut Suite) {
     }
 }
 
+/// What comes out of the two ports.
+fn unmeasured(dir: &Path, input: &[Frame], lookup: Lookup) -> Result<[Vec<Frame>; 2]> {
+    let forwarder = Forwarder::start(&dir.join("bare"), lookup)?;
+    forwarder.send(input, 0..input.len() as u64)?;
+    forwarder.finish()
+}
+
 /// Its loop runs when it is attached to, and the compiler has put nearly all of its work into it.
 fn main_loop() -> Result<()> {
     let dir = scratch();
     let count = counts().pick(20_000, 200_000);
     let input = packets::mix(count);
-    let bare = Forwarder::start(&dir.join("bare"), Lookup::Lpm)?;
-    bare.send(&input, 0..count)?;
-    let bare = bare.finish()?;
+    let bare = unmeasured(&dir, &input, Lookup::Lpm)?;
 
     let forwarder = Forwarder::start(&dir.join("measured"), Lookup::Lpm)?;
     let functions = [
@@ -86,9 +93,7 @@ fn drivers() -> Result<()> {
     let dir = scratch();
     let count = counts().pick(20_000, 200_000);
     let input = packets::mix(count);
-    let bare = Forwarder::start(&dir.join("bare"), Lookup::Lpm)?;
-    bare.send(&input, 0..count)?;
-    let bare = bare.finish()?;
+    let bare = unmeasured(&dir, &input, Lookup::Lpm)?;
 
     let forwarder = Forwarder::start(&dir.join("measured"), Lookup::Lpm)?;
     let file = dir.join("drivers.hop");
@@ -131,9 +136,7 @@ fn run(lookup: Lookup) -> Result<()> {
     let dir = scratch();
     let count = counts().pick(20_000, 200_000);
     let input = packets::mix(count);
-    let bare = Forwarder::start(&dir.join("bare"), lookup)?;
-    bare.send(&input, 0..count)?;
-    let bare = bare.finish()?;
+    let bare = unmeasured(&dir, &input, lookup)?;
     for out in &bare {
         let forwarded = out.len();
         ensure!(forwarded as u64 > count / 8, "only {forwarded} packets out");
