@@ -30,7 +30,14 @@ pub const NO_FILE: &str = "[no file]";
 
 /// As it is shown: a part of the callee's calls, of the caller's time.
 pub fn name(callee: &str, caller: &str) -> String {
-    format!("{callee} [called by {caller}]")
+    format!("{callee}{CALLED_BY}{caller}]")
+}
+
+const CALLED_BY: &str = " [called by ";
+
+/// Whether a function is what another one calls: nothing selects it by its name.
+pub fn is_call(function: &str) -> bool {
+    function.contains(CALLED_BY)
 }
 
 /// The same calls of a callee that is known by now, at these addresses of its module.
@@ -92,6 +99,7 @@ mod tests {
         };
         let function = named(&calls, FunctionId(9), "rx", ModuleIx(3), 0x10..0x30);
         assert_eq!(function.name, name("rx", "a::b [clone .isra.0]"));
+        assert!(is_call(&function.name) && !is_call("rx [called from nf]"));
         assert_eq!((function.module, function.size), (ModuleIx(3), 0x20));
     }
 }

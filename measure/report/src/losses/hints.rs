@@ -2,7 +2,7 @@
 use crate::recording::{Names, Recording};
 use crate::units::{grouped, share};
 use hopscope_analyze::AnalysisResult;
-use hopscope_event::FunctionId;
+use hopscope_event::{FunctionId, callee};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -49,6 +49,8 @@ pub(super) fn write(
     let mut most: Vec<(FunctionId, Made)> = functions.into_iter().collect();
     let measured = most.iter().filter(|(_, made)| made.records > 0).count();
     most.retain(|(_, made)| made.records * RECORDS_ONE_IN >= all.records);
+    // Calls go with the function that makes them.
+    most.retain(|(f, _)| !callee::is_call(&names.qualified(*f)));
     // Most records for the time that they tell of.
     let density = |made: &Made| made.records as f64 / (made.own_ticks.max(1) as f64);
     most.sort_by(|a, b| density(&b.1).total_cmp(&density(&a.1)));
