@@ -246,6 +246,16 @@ fn with_modules(file: &Path) -> Result<Vec<(String, String, u64)>> {
     Ok(rows)
 }
 
+/// The plug-in's function was called once, and has its name and its file.
+fn expect_loaded(plug_in: &Path, rows: &[(String, String, u64)]) -> Result<()> {
+    let file = plug_in.file_name().context("a name")?.to_string_lossy();
+    let is_it = |(module, function, calls): &(String, String, u64)| {
+        module.ends_with(&*file) && *function == by("loaded", "call") && *calls == 1
+    };
+    ensure!(rows.iter().any(is_it), "{file}: {rows:?}");
+    Ok(())
+}
+
 fn made() -> Result<()> {
     let program = compile_c(&["pointers/made.c"], &["-O2", "-ldl"])?;
     let plug_in = compile_c(&["pointers/plug_in.c"], &["-O2", "-shared", "-fPIC"])?;
@@ -258,12 +268,7 @@ fn made() -> Result<()> {
     ensure!(sum.starts_with(&expected), "{sum}");
     recording.stop()?;
     let rows = with_modules(&file)?;
-    let plug_in_name = plug_in.file_name().context("a name")?.to_string_lossy();
-    let loaded = by("loaded", "call");
-    let is_loaded = |(module, name, calls): &(String, String, u64)| {
-        module.ends_with(&*plug_in_name) && *name == loaded && *calls == 1
-    };
-    ensure!(rows.iter().any(is_loaded), "{rows:?}");
+    expect_loaded(&plug_in, &rows)?;
     let in_no_file = rows.iter().filter(|(module, name, calls)| {
         module == "[no file]" && name.starts_with("0x") && *calls == 2
     });
@@ -348,11 +353,7 @@ fn replaced() -> Result<()> {
     );
     recording.stop()?;
     let rows = with_modules(&file)?;
-    let name = second.file_name().context("a name")?.to_string_lossy();
-    let is_it = |(module, function, calls): &(String, String, u64)| {
-        module.ends_with(&*name) && *function == by("loaded", "call") && *calls == 1
-    };
-    ensure!(rows.iter().any(is_it), "{rows:?}");
+    expect_loaded(&second, &rows)?;
     running.expect_clean()
 }
 
@@ -377,11 +378,7 @@ fn loaded_by_a_child() -> Result<()> {
     running.told("0")?;
     let rows = with_modules(&file)?;
     for file in [&own, &childs] {
-        let name = file.file_name().context("a name")?.to_string_lossy();
-        let is_it = |(module, function, calls): &(String, String, u64)| {
-            module.ends_with(&*name) && *function == by("loaded", "call") && *calls == 1
-        };
-        ensure!(rows.iter().any(is_it), "{name}: {rows:?}");
+        expect_loaded(file, &rows)?;
     }
     running.expect_clean()
 }

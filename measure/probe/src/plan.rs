@@ -158,7 +158,8 @@ impl Plan {
             .iter()
             .map(|(module, image, ix)| {
                 let path = module.path.to_string_lossy();
-                let found = self.timed_within(image, *ix, &path, selections, &left_out);
+                let mut found = self.inlined_in(image, *ix, &path, selections, &left_out);
+                found.add_calls(image, &path, selections);
                 progress::step(1);
                 found
             })

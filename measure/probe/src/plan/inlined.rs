@@ -56,6 +56,21 @@ pub(super) struct ByFunction {
 }
 
 impl ByFunction {
+    /// What functions call, where that is asked for.
+    pub(super) fn add_calls(&mut self, image: &Image, path: &str, selections: &[Selection]) {
+        self.calls = calls::of_functions(image, path, selections);
+        if self.calls.is_empty() {
+            return;
+        }
+        let timed = |function: &u64| {
+            self.calls.contains_key(function) || self.places.contains_key(function)
+        };
+        let homes = homes(image.functions()).into_iter();
+        let ranges = homes.filter(|(_, function)| timed(function));
+        let ranges: Vec<Range<u64>> = ranges.map(|(range, _)| range).collect();
+        self.rules = image.frame_rules(&ranges);
+    }
+
     pub(super) fn of(&self, function: &Function) -> Option<Around<'_>> {
         let places = self.places.get(&function.svma);
         let calls = self.calls.get(&function.svma);
@@ -69,30 +84,7 @@ impl ByFunction {
 }
 
 impl Plan {
-    pub(super) fn timed_within(
-        &mut self,
-        image: &Image,
-        ix: ModuleIx,
-        path: &str,
-        selections: &[Selection],
-        excluded: &[Pattern],
-    ) -> ByFunction {
-        let mut by_function = self.inlined_in(image, ix, path, selections, excluded);
-        by_function.calls = calls::of_functions(image, path, selections);
-        if by_function.calls.is_empty() {
-            return by_function;
-        }
-        let homes = homes(image.functions());
-        let timed = |function: &u64| {
-            by_function.calls.contains_key(function) || by_function.places.contains_key(function)
-        };
-        let ranges = homes.into_iter().filter(|(_, function)| timed(function));
-        let ranges: Vec<Range<u64>> = ranges.map(|(range, _)| range).collect();
-        by_function.rules = image.frame_rules(&ranges);
-        by_function
-    }
-
-    fn inlined_in(
+    pub(super) fn inlined_in(
         &mut self,
         image: &Image,
         ix: ModuleIx,

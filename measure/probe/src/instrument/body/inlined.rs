@@ -20,7 +20,7 @@ mod places;
 mod stack;
 mod ways;
 
-pub use brackets::{Bracket, Bracketless, Called, Choose, called};
+pub use brackets::{Bracket, Called, Choose, NotBracketed, called};
 pub use flow::calls;
 
 use super::unit::{Piece, Unit};
@@ -98,7 +98,7 @@ pub struct Found {
     pub timed: Vec<(usize, Counts)>,
     pub refused: Vec<(usize, NotTimed)>,
     /// Calls that were chosen and are not timed.
-    pub calls_refused: Vec<Bracketless>,
+    pub calls_refused: Vec<NotBracketed>,
     /// Of those that are timed.
     pub doubts: Vec<(usize, Doubt)>,
 }

@@ -25,7 +25,7 @@ pub struct Bracket<F = FunctionId> {
 
 /// A call that was chosen by this number, and is not timed.
 #[derive(Debug, Clone, Copy)]
-pub struct Bracketless {
+pub struct NotBracketed {
     pub call: u64,
     pub n: usize,
     pub why: NotTimed,
@@ -47,7 +47,7 @@ pub type Choose<'a> = &'a dyn Fn(Called) -> Option<(usize, bool)>;
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) timed: Vec<Bracket<usize>>,
-    pub(super) refused: Vec<Bracketless>,
+    pub(super) refused: Vec<NotBracketed>,
 }
 
 /// Those of the number `n` are of the place with this number behind all.
@@ -73,7 +73,7 @@ pub(super) fn find(
                 position,
                 through_pointer,
             }),
-            Err(why) => calls.refused.push(Bracketless { call, n, why }),
+            Err(why) => calls.refused.push(NotBracketed { call, n, why }),
         }
     }
     calls
