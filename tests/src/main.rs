@@ -36,6 +36,7 @@ mod launched;
 mod listed;
 mod load_connections;
 mod load_packets;
+mod loads;
 mod made;
 mod moves;
 mod netio;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
     listed::register(&mut suite);
     load_connections::register(&mut suite);
     load_packets::register(&mut suite);
+    loads::register(&mut suite);
     moves::register(&mut suite);
     netio::register(&mut suite);
     nf::register(&mut suite);

@@ -87,6 +87,11 @@ pub struct RecordArgs {
     /// They write into rings of their parent: raise --threads accordingly. A child that runs another program (exec) is measured until then.
     #[arg(long, conflicts_with_all = ["budget", "check_cost", "flight", "dry_run"])]
     follow_forks: bool,
+    /// Also measure what matches in modules that the targets load from now on (dlopen)
+    ///
+    /// From some milliseconds after the load on: the summary says how many. Patterns may match nothing when the recording begins.
+    #[arg(long, conflicts_with_all = ["budget", "check_cost", "dry_run", "dry_stop"])]
+    follow_dlopen: bool,
     /// Create this file when all targets are being recorded
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -230,6 +235,7 @@ impl RecordArgs {
             },
             budget_percent: self.budget,
             follow_forks: self.follow_forks,
+            follow_dlopen: self.follow_dlopen,
             symbols: self.symbols,
             check_cost: self.check_cost,
             root: self.root,

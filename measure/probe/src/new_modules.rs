@@ -17,6 +17,8 @@ pub struct Watch {
     hazards: Hazards,
     /// Unwinders are given the tables of copies.
     answered: bool,
+    /// It was judged as if what is loaded later raised exceptions.
+    expected: bool,
     /// Path and place of each module that is known.
     known: HashSet<(PathBuf, u64)>,
     /// Kilobytes of code mapped besides the program's own; it changes when a module is loaded.
@@ -59,6 +61,7 @@ impl Watch {
             images,
             hazards,
             answered: false,
+            expected: false,
             known: modules.iter().map(place).collect(),
             code_kb,
             unread: Unread::default(),
@@ -69,6 +72,11 @@ impl Watch {
     /// Where unwinders are given the tables of copies, one that asks elsewhere is dangerous.
     pub fn answered(self, answered: bool) -> Watch {
         Watch { answered, ..self }
+    }
+
+    /// Where exceptions of what is loaded later were reckoned with.
+    pub fn expected(self, expected: bool) -> Watch {
+        Watch { expected, ..self }
     }
 
     /// Whether modules may have been loaded since the last look.
@@ -111,6 +119,9 @@ impl Watch {
         let mut now = Hazards::of(self.images.iter().map(Arc::as_ref));
         let unread = self.unread_names.iter();
         unread.for_each(|name| now.add_unread(name));
+        if self.expected {
+            now.add_later();
+        }
         let new = self.hazards.new_in(&now);
         self.hazards = now;
         new.or_else(|| self.asks_elsewhere())

@@ -5,6 +5,7 @@ mod choosing;
 mod inlined;
 mod interposed;
 mod item;
+mod later;
 mod noted;
 mod process;
 
@@ -33,6 +34,7 @@ pub use inlined::InlinedPlaces;
 use interposed::Slots;
 pub use interposed::{CALLED_FROM, Method};
 pub use item::Item;
+pub use later::Later;
 use process::Opened;
 
 /// The recording's tables, filled process by process.
@@ -56,7 +58,11 @@ pub struct Plan {
     pub method: Method,
     /// Copies have unwind tables also where nothing in the process asks for them.
     pub all_frames: bool,
+    /// What matches may be loaded later, and may raise exceptions.
+    pub follows_loads: bool,
     watches: HashMap<i32, Watch>,
+    /// What each process had mapped when it was looked into.
+    loads: HashMap<i32, Vec<MappedModule>>,
     switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     /// Also by name: of one and the same function other calls may be measured in another process.
@@ -147,6 +153,7 @@ impl Plan {
         policy: &Policy,
     ) -> Result<Vec<Item>, PlanError> {
         let seen = self.look_into(pid)?;
+        self.loads.insert(pid, seen.modules.clone());
         let names = ModuleNames::of_process(pid, &seen.modules);
         let resolved: Result<Vec<_>, _> = selections.iter().map(|s| s.resolved(&names)).collect();
         let (selections, left_out) = (&resolved?[..], names.resolve_all(&self.excluded)?);
@@ -156,10 +163,8 @@ impl Plan {
         }
         let within: Vec<ByFunction> = opened
             .iter()
-            .map(|(module, image, ix)| {
-                let path = module.path.to_string_lossy();
-                let mut found = self.inlined_in(image, *ix, &path, selections, &left_out);
-                found.add_calls(image, &path, selections);
+            .map(|module| {
+                let found = self.within(module, selections, &left_out);
                 progress::step(1);
                 found
             })
@@ -170,7 +175,8 @@ impl Plan {
             let paths = opened
                 .iter()
                 .map(|(module, ..)| module.path.to_string_lossy());
-            if !paths.into_iter().any(|path| callers.matches_module(&path)) {
+            let is_there = paths.into_iter().any(|path| callers.matches_module(&path));
+            if !is_there && !self.follows_loads {
                 let module = callers.to_string();
                 let module = module.trim_end_matches("!*").to_owned();
                 return Err(PlanError::NoCaller { pid, module });
@@ -183,26 +189,12 @@ impl Plan {
         for (n, within) in within.iter().enumerate() {
             let tables = seen.tables(&opened, n);
             let process = ProcessTraits {
-                unwinding: seen.unwinding.as_ref().map(|u| u.module(n)),
-                tables: tables.as_ref().ok(),
-                no_tables: tables.as_ref().err(),
                 assume_no_exceptions: self.assume_no_exceptions,
                 shadow_stack,
-                entry_stays: false,
+                ..seen.traits(n, tables.as_ref())
             };
-            let (module, image, ix) = &opened[n];
-            let home = Home {
-                module,
-                image,
-                ix: *ix,
-                base: basename(&module.path),
-                path: module.path.to_string_lossy(),
-                within,
-                process,
-                asked: seen.asked.as_ref().ok(),
-                walked: seen.walked,
-            };
-            for function in image.functions() {
+            let home = Home::of(&seen, &opened[n], within, process);
+            for function in home.image.functions() {
                 progress::step(1);
                 self.choose(&choice, &slots, &home, function, &mut chosen);
             }
@@ -214,9 +206,12 @@ impl Plan {
                 self.refuse(module, "*", 0, why.to_owned());
             }
         }
-        self.check_inlined(pid, selections, &opened)?;
+        if !self.follows_loads {
+            self.check_inlined(pid, selections, &opened)?;
+        }
         match chosen {
             Chosen { matched: 1.., .. } => {}
+            _ if self.follows_loads => return Ok(Vec::new()),
             Chosen {
                 excluded: functions @ 1..,
                 ..

@@ -51,6 +51,7 @@ pub const NO_MEMORY: u32 = 102;
 pub const PANIC: u32 = 103;
 
 static WANTED: AtomicU32 = AtomicU32::new(0);
+static WANTED_LATER: AtomicU32 = AtomicU32::new(0);
 static FAILING: AtomicU32 = AtomicU32::new(0);
 static DELAYED: AtomicU32 = AtomicU32::new(0);
 
@@ -71,6 +72,18 @@ pub fn arm() {
     ] {
         let wanted = std::env::var(variable).ok().and_then(|v| v.parse().ok());
         point.store(wanted.unwrap_or(0), Ordering::Relaxed);
+    }
+    if std::env::var_os("HOPSCOPE_FAULT_AFTER_READY").is_some() {
+        let wanted = WANTED.swap(0, Ordering::Relaxed);
+        WANTED_LATER.store(wanted, Ordering::Relaxed);
+    }
+}
+
+/// The targets are attached to: points that count from then on (`HOPSCOPE_FAULT_AFTER_READY`) are armed.
+pub fn ready() {
+    let wanted = WANTED_LATER.swap(0, Ordering::Relaxed);
+    if wanted != 0 {
+        WANTED.store(wanted, Ordering::Relaxed);
     }
 }
 

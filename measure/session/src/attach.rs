@@ -23,11 +23,17 @@ use hopscope_probe::instrument::resolve::Policy;
 use hopscope_probe::live::found;
 use hopscope_probe::live::install::{InstallOptions, Installed, install};
 use hopscope_probe::live::table::PatchTable;
-use hopscope_probe::locate::basename;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::Target;
 use hopscope_probe::recorder::callees::Numbering;
 use std::fs;
+
+/// What of a process is to be measured, and how its functions are judged.
+pub(crate) struct Prepared {
+    pub items: Vec<Item>,
+    pub shadow_stack: bool,
+    pub policy: Policy,
+}
 
 /// What of a process is to be measured, which `plan` knows of from then on. `may_stop`: its threads, to look into them.
 pub(crate) fn prepare(
@@ -36,7 +42,7 @@ pub(crate) fn prepare(
     request: &AttachRequest,
     may_stop: bool,
     plan: &mut Plan,
-) -> Result<Vec<Item>> {
+) -> Result<Prepared> {
     let preflight = hopscope_process::preflight(pid)?;
     if preflight.shadow_stack {
         refuse!(
@@ -55,12 +61,17 @@ pub(crate) fn prepare(
         trust_pointers: request.trust_pointers,
         no_checked_copy,
     };
-    Ok(plan.add_selected(pid, selections, preflight.shadow_stack, &policy)?)
+    let shadow_stack = preflight.shadow_stack;
+    Ok(Prepared {
+        items: plan.add_selected(pid, selections, shadow_stack, &policy)?,
+        shadow_stack,
+        policy,
+    })
 }
 
 /// Every matching function may be refused: then the reasons are listed, and that is an error.
 pub(crate) fn require_functions(plan: &Plan, json: bool) -> Result<()> {
-    if plan.functions.is_empty() {
+    if plan.functions.is_empty() && !plan.follows_loads {
         write_listing(plan, json)?;
         refuse!("every matching function is refused; the reasons are above");
     }
@@ -75,7 +86,7 @@ pub(crate) fn attach(
     meta: &RecordingMeta,
     options: &InstallOptions,
 ) -> Result<Installed> {
-    if items.is_empty() {
+    if items.is_empty() && !plan.follows_loads {
         refuse!(
             "process {}: every matching function is refused",
             process.pid
@@ -92,12 +103,7 @@ pub(crate) fn attach(
     table.switches_stacks = plan.switches_stacks(process.pid);
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
     let installed = install(process.pid, selected, options, table)?;
-    for (id, why) in &installed.refused {
-        let f = plan.functions[id.0 as usize].clone();
-        let module = plan.modules[f.module.0 as usize].path.clone();
-        plan.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
-        plan.refuse_within(*id, basename(module.as_ref()));
-    }
+    plan.refuse_late(&installed.refused);
     Ok(installed)
 }
 
@@ -132,6 +138,7 @@ pub(crate) fn report_failures(failures: &mut Vec<Error>, nothing_left: bool) -> 
 /// Whoever waits for the file may go on: all targets are being measured.
 pub(crate) fn write_ready(request: &AttachRequest, pids: &[i32]) -> Result<()> {
     hopscope_process::fault::panic_point(hopscope_process::fault::PANIC);
+    hopscope_process::fault::ready();
     let Some(path) = &request.ready_file else {
         return Ok(());
     };

@@ -5,6 +5,7 @@ mod distress;
 mod dry_stop;
 mod end;
 mod flight;
+mod following;
 mod one_file;
 mod recorder;
 mod request;

@@ -25,6 +25,22 @@ pub(super) struct Contexts<'a> {
     next: u32,
 }
 
+/// Whether every thread has a context of the recording that copies are added to.
+///
+/// # Errors
+/// The first one that has none: a probe would read through whatever its gs base is.
+pub(super) fn all_have_one(stopped: &StoppedProcess, table: &PatchTable) -> Result<(), LiveError> {
+    let pid = stopped.pid();
+    let without = stopped.tids().into_iter().find_map(|tid| {
+        let gs_base = stopped.regs(tid).gs_base;
+        (!table.contexts.contains(gs_base)).then_some((tid, gs_base))
+    });
+    match without {
+        Some((tid, gs_base)) => Err(LiveError::GsInUse { pid, tid, gs_base }),
+        None => Ok(()),
+    }
+}
+
 impl<'a> Contexts<'a> {
     pub(super) fn new(
         pid: i32,

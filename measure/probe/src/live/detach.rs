@@ -2,6 +2,7 @@
 use super::error::LiveError;
 use super::found;
 use super::install::Installed;
+use super::leftover;
 use super::remove::{self, Arena, Detached, Extent, Origin};
 use super::table::State;
 use hopscope_process::memory::TargetMemory;
@@ -57,8 +58,18 @@ impl Installed {
         let reaping =
             remove::reap_noted(pid, memory, table, arena, Extent::Limited, &mut done.notes);
         done.pause = done.pause.max(reaping.pause);
-        done.frozen = reaping.frozen;
+        done.frozen |= reaping.frozen;
         Ok(())
+    }
+
+    /// Whether its rings and contexts are not needed any more: it is unmapped, or its copies stay without probes.
+    pub fn is_taken_away(&self) -> bool {
+        let mut found = found::in_process(self.pid).into_iter();
+        let own = found.find(|f| f.inode == self.arena_inode && f.header.is_some());
+        own.is_none_or(|own| {
+            let table = own.table(&self.memory);
+            table.is_ok_and(|(table, state)| leftover::is_retired(&table, state))
+        })
     }
 
     /// What is left of it in children that it forked, for which it is taken away like from itself; all of it where it has

@@ -166,6 +166,11 @@ impl Found {
         Ok(self.head(memory)?.state)
     }
 
+    /// Whether it was added to a recording while that ran, without reading the table.
+    pub fn is_added(&self, memory: &TargetMemory) -> bool {
+        self.head(memory).is_ok_and(|head| head.shares_rings)
+    }
+
     fn head(&self, memory: &TargetMemory) -> Result<Head, LiveError> {
         let area = self.header.ok_or(TableError::NotOurs)?;
         let mut head = [0u8; HEAD_BYTES];

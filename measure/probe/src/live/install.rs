@@ -9,7 +9,7 @@ use super::led_slot::GotPatch;
 use super::lookup::Lookup;
 use super::mapping::{self, Mapped};
 use super::patch;
-use super::place::{self, Places, Sizes};
+use super::place::{self, Places, RingAreas, Sizes};
 use super::rings::Rings;
 use super::settle;
 use super::site::{self, Patch};
@@ -36,6 +36,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// At most, of both patches of a loop in the table.
@@ -64,7 +65,7 @@ pub struct Installed {
     pub pid: i32,
     pub table: PatchTable,
     pub arena: File,
-    pub pool: SharedWords,
+    pub pool: Arc<SharedWords>,
     pub rings: Rings,
     pub memory: TargetMemory,
     /// Threads that got a context at attach: (tid, context).
@@ -88,7 +89,27 @@ pub struct Installed {
     pub(super) restored: bool,
 }
 
+/// Contexts and rings of a recording that goes on, for copies that are added to it.
+#[derive(Clone)]
+pub struct SharedRings {
+    areas: RingAreas,
+    words: Arc<SharedWords>,
+}
+
 impl Installed {
+    /// For [`install_beside`].
+    pub fn shared_rings(&self) -> SharedRings {
+        let table = &self.table;
+        SharedRings {
+            areas: RingAreas {
+                contexts: table.contexts,
+                pool: table.pool,
+                counter_pages: table.counter_pages,
+            },
+            words: self.pool.clone(),
+        }
+    }
+
     pub fn pool(&self) -> Pool<'_> {
         pool_of(&self.pool, &self.table)
     }
@@ -152,13 +173,35 @@ pub fn install(
     options: &InstallOptions,
     table: PatchTable,
 ) -> Result<Installed, LiveError> {
+    install_with(pid, selected, options, table, None)
+}
+
+/// Adds functions to a recording of `pid` that goes on, whose rings their probes write into. They are detached by
+/// themselves, and before the recording is.
+pub fn install_beside(
+    pid: i32,
+    selected: Vec<Selected>,
+    options: &InstallOptions,
+    table: PatchTable,
+    rings: &SharedRings,
+) -> Result<Installed, LiveError> {
+    install_with(pid, selected, options, table, Some(rings))
+}
+
+fn install_with(
+    pid: i32,
+    selected: Vec<Selected>,
+    options: &InstallOptions,
+    table: PatchTable,
+    shared: Option<&SharedRings>,
+) -> Result<Installed, LiveError> {
     fd_reserve::reserve(1).map_err(|source| LiveError::Descriptors {
         pid,
         limit: fd_reserve::limit(),
         source,
     })?;
     let lent = fd_reserve::lend();
-    let result = attempt(pid, selected, options, table);
+    let result = attempt(pid, selected, options, table, shared);
     drop(lent);
     result.map_err(|e| {
         let stops = stop_times::take(pid).totals(pid);
@@ -180,6 +223,7 @@ fn attempt(
     mut selected: Vec<Selected>,
     options: &InstallOptions,
     mut table: PatchTable,
+    shared: Option<&SharedRings>,
 ) -> Result<Installed, LiveError> {
     let memory = TargetMemory::open(pid)?;
     clear_leftovers::make_room(pid, &memory)?;
@@ -196,6 +240,7 @@ fn attempt(
         ring_records_log2: options.ring_records_log2,
         header_bytes: (json_bytes + json_bytes / 4 + (64 << 10)) as u64,
         counters: !table.counters.is_empty(),
+        there: shared.map(|shared| shared.areas),
     };
     let mut slow = SlowConfig {
         contexts_at: 0,
@@ -221,6 +266,7 @@ fn attempt(
     let slots = selected.iter().filter_map(|s| s.slots).map(<[_]>::len);
     sizes.header_bytes += loops as u64 * LOOP_JSON_BYTES;
     sizes.header_bytes += slots.sum::<usize>() as u64 * SLOT_JSON_BYTES;
+    table.shares_rings = shared.is_some();
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
     let unwound = selected.iter().filter_map(|s| s.unwind);
@@ -243,7 +289,6 @@ fn attempt(
         new.fill(pid, &memory, &mapped.arena)
     });
     let Mapped { arena, pool } = mapped;
-    let pool = pool.expect("a recording has rings");
 
     slow.contexts_at = places.contexts.at;
     slow.pool_at = places.pool.at;
@@ -255,14 +300,22 @@ fn attempt(
     );
     let result = verified.and_then(|()| fill(pid, &memory, segments, &places, &arena, &mut table));
     let mut notes = Vec::new();
-    let mut rings = Rings::plan(pid, options.contexts as usize, options.ring_records_log2);
+    let (contexts, records_log2) = (options.contexts as usize, options.ring_records_log2);
+    let mut rings = Rings::plan(pid, contexts, records_log2);
     let prepared = result.and_then(|(linked, gone)| {
         refused.extend(gone);
-        let words = SharedWords::map(&pool, places.pool.len as usize)
-            .map_err(LiveError::io(pid, "mapping the rings"))?;
-        prepare_pool(&words, options);
-        let threads = procfs::threads(pid).map_or(0, |tids| tids.len());
-        notes.extend(rings.populate(pid, &words, threads));
+        let words = match (shared, &pool) {
+            (Some(shared), _) => shared.words.clone(),
+            (None, pool) => {
+                let pool = pool.as_ref().expect("a recording has rings");
+                let words = SharedWords::map(pool, places.pool.len as usize)
+                    .map_err(LiveError::io(pid, "mapping the rings"))?;
+                prepare_pool(&words, options);
+                let threads = procfs::threads(pid).map_or(0, |tids| tids.len());
+                notes.extend(rings.populate(pid, &words, threads));
+                Arc::new(words)
+            }
+        };
         check_room(pid, &table)?;
         let gone = patch::make_private(pid, &memory, &table.patches)?;
         refused.extend(standing::leave_out(
@@ -278,7 +331,7 @@ fn attempt(
             arena: &arena,
             words: &words,
             mappings: &mappings,
-            contexts: options.contexts as usize,
+            contexts,
             rings: rings.usable(),
         };
         if let Some(lookup) = &lookup {

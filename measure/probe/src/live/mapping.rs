@@ -83,16 +83,13 @@ fn map_all(
     undo: &mut Undo,
 ) -> Result<Mapped, LiveError> {
     let (pid, tid) = (stopped.pid(), stopped.tids()[0]);
-    let take = |fd: u64, len: u64| {
-        memfd::take(pid, tid, fd, len).map_err(LiveError::io(pid, "taking a memfd from it"))
-    };
     // Forked children share what is mapped shared, whatever rights they give up later: through a
     // shared mapping of the copies they could change what their parent runs.
     let private = libc::MAP_PRIVATE as u64;
     let arena_fd = undo.memfd(stopped, ARENA_NAME, MFD_EXEC)?;
     fault::point(fault::CREATED_ARENA);
     let code_len: u64 = table.segments.iter().map(|s| s.len).sum();
-    let arena = take(arena_fd, table.header.len + code_len)?;
+    let arena = take(pid, tid, arena_fd, table.header.len + code_len)?;
     arena_table::write_table_bytes(pid, &arena, table, header)?;
     let before = locked_kib(pid);
     let read_only = libc::PROT_READ as u64;
@@ -112,6 +109,25 @@ fn map_all(
         undo.map(stopped, *segment, rx, private, arena_fd, offset)?;
         offset += segment.len;
     }
+    let pool = match table.shares_rings {
+        true => None,
+        false => map_data(stopped, table, undo)?,
+    };
+    fault::point(fault::MAPPED_ARENA);
+    for fd in std::mem::take(&mut undo.fds) {
+        call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+    }
+    fault::point(fault::CLOSED_MEMFDS);
+    Ok(Mapped { arena, pool })
+}
+
+/// Contexts, rings and pages of events.
+fn map_data(
+    stopped: &mut StoppedProcess,
+    table: &PatchTable,
+    undo: &mut Undo,
+) -> Result<Option<File>, LiveError> {
+    let private = libc::MAP_PRIVATE as u64;
     let rw = (libc::PROT_READ | libc::PROT_WRITE) as u64;
     let anonymous = private | libc::MAP_ANONYMOUS as u64;
     undo.map(stopped, table.contexts, rw, anonymous, u64::MAX, 0)?;
@@ -130,32 +146,29 @@ fn map_all(
         0,
     ];
     call(stopped, name, libc::SYS_madvise, area)?;
-    let pool = match table.answers_unwinders {
-        true => None,
-        false => {
-            let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
-            let pages = table.counter_pages;
-            let pool = take(pool_fd, table.pool.len + pages.len)?;
-            let shared = libc::MAP_SHARED as u64;
-            undo.map(stopped, table.pool, rw, shared, pool_fd, 0)?;
-            if pages.len > 0 {
-                // Kept free for what is mapped there later, under a name by which it is known for ours.
-                let none = libc::PROT_NONE as u64;
-                undo.map(stopped, pages, none, shared, pool_fd, table.pool.len)?;
-            }
-            // A core file would hold all rings, and nothing reads them there: the recorder saves them.
-            let not = libc::MADV_DONTDUMP as u64;
-            let rings = [table.pool.at, table.pool.len, not, 0, 0, 0];
-            call(stopped, "madvise(MADV_DONTDUMP)", libc::SYS_madvise, rings)?;
-            Some(pool)
-        }
-    };
-    fault::point(fault::MAPPED_ARENA);
-    for fd in std::mem::take(&mut undo.fds) {
-        call(stopped, "close", libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+    if table.answers_unwinders {
+        return Ok(None);
     }
-    fault::point(fault::CLOSED_MEMFDS);
-    Ok(Mapped { arena, pool })
+    let pool_fd = undo.memfd(stopped, POOL_NAME, MFD_NOEXEC_SEAL)?;
+    let pages = table.counter_pages;
+    let (pid, tid) = (stopped.pid(), stopped.tids()[0]);
+    let pool = take(pid, tid, pool_fd, table.pool.len + pages.len)?;
+    let shared = libc::MAP_SHARED as u64;
+    undo.map(stopped, table.pool, rw, shared, pool_fd, 0)?;
+    if pages.len > 0 {
+        // Kept free for what is mapped there later, under a name by which it is known for ours.
+        let none = libc::PROT_NONE as u64;
+        undo.map(stopped, pages, none, shared, pool_fd, table.pool.len)?;
+    }
+    // A core file would hold all rings, and nothing reads them there: the recorder saves them.
+    let not = libc::MADV_DONTDUMP as u64;
+    let rings = [table.pool.at, table.pool.len, not, 0, 0, 0];
+    call(stopped, "madvise(MADV_DONTDUMP)", libc::SYS_madvise, rings)?;
+    Ok(Some(pool))
+}
+
+fn take(pid: i32, tid: i32, fd: u64, len: u64) -> Result<File, LiveError> {
+    memfd::take(pid, tid, fd, len).map_err(LiveError::io(pid, "taking a memfd from it"))
 }
 
 /// Memory that the target has locked.
@@ -292,14 +305,8 @@ impl Undo {
 
 /// Takes away what [`map`] has mapped of `table`.
 pub fn undo(stopped: &mut StoppedProcess, table: &PatchTable) {
-    let data = [
-        table.contexts,
-        table.pool,
-        table.counter_pages,
-        table.header,
-    ];
-    let areas = table.segments.iter().copied().chain(data);
-    let mapped = areas.filter(|area| area.len > 0).collect();
+    let data = table.data().into_iter().chain([table.header]);
+    let mapped = table.segments.iter().copied().chain(data).collect();
     let undo = Undo {
         areas: mapped,
         ..Undo::default()

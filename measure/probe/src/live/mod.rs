@@ -34,6 +34,7 @@ pub mod rings;
 mod search;
 mod searched;
 mod settle;
+mod shared_rings;
 mod sharers;
 pub mod site;
 mod slots;

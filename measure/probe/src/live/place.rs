@@ -38,6 +38,16 @@ pub struct Sizes {
     pub header_bytes: u64,
     /// Threads read counters.
     pub counters: bool,
+    /// Of the recording that copies are added to.
+    pub there: Option<RingAreas>,
+}
+
+/// What probes write to.
+#[derive(Debug, Clone, Copy)]
+pub struct RingAreas {
+    pub contexts: Area,
+    pub pool: Area,
+    pub counter_pages: Area,
 }
 
 impl Sizes {
@@ -78,14 +88,23 @@ pub fn choose(
         taken.push(at..at + len);
         Ok::<Area, BuildError>(Area { at, len })
     };
-    Ok(Places {
-        header: area(sizes.header_bytes.next_multiple_of(PAGE as u64))?,
-        contexts: area(sizes.contexts_bytes())?,
-        pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
-        counter_pages: match sizes.counters {
-            true => area(counter_room::bytes(sizes.contexts as usize))?,
-            false => Area::nowhere(),
+    let header = area(sizes.header_bytes.next_multiple_of(PAGE as u64))?;
+    let data = match sizes.there {
+        Some(there) => there,
+        None => RingAreas {
+            contexts: area(sizes.contexts_bytes())?,
+            pool: area(pool_bytes(sizes.contexts as usize, sizes.ring_records_log2) as u64)?,
+            counter_pages: match sizes.counters {
+                true => area(counter_room::bytes(sizes.contexts as usize))?,
+                false => Area::nowhere(),
+            },
         },
+    };
+    Ok(Places {
+        header,
+        contexts: data.contexts,
+        pool: data.pool,
+        counter_pages: data.counter_pages,
         segments: areas,
     })
 }
@@ -127,6 +146,7 @@ mod tests {
             ring_records_log2: 22,
             header_bytes: 1 << 20,
             counters: true,
+            there: None,
         };
         let places = choose(&maps, &[], &sizes).unwrap();
         for area in [

@@ -10,6 +10,7 @@ use super::passage;
 use super::patch::{self, Direction};
 use super::retire::{self, Arena};
 use super::search::{self, References};
+use super::shared_rings;
 use super::sharers::Sharers;
 use super::slots;
 use super::survey::{Extent, Survey};
@@ -69,17 +70,23 @@ pub(super) fn reap_all(
             None => None,
         });
     }
-    for table in tables.iter().filter(|t| t.counter_pages.len > 0) {
+    let own_pages = |t: &&&PatchTable| t.counter_pages.len > 0 && !t.shares_rings;
+    for table in tables.iter().filter(own_pages) {
         passage::close_leftovers(pid, memory, counter_pages::scratch(table))?;
     }
+    let rings_in_use = shared_rings::in_use(pid, memory, tables);
     let mut stopped = hopscope_process::stop_all(pid)?;
+    let retirements = Retirements {
+        retirements,
+        rings_in_use,
+    };
     let ends = decide(&mut stopped, memory, tables, &retirements, extent, survey);
     fault::point(fault::CLEARED_GS);
     let pause = stopped.resume()?.pause();
     let (mut areas, mut retired) = (Vec::new(), Vec::new());
     let mut reaped = Vec::new();
     for (end, table) in ends?.into_iter().zip(tables) {
-        let data = [table.contexts, table.pool, table.counter_pages];
+        let data = table.data();
         reaped.push(match end {
             End::Stays(why) => Reaped::Kept(match &unprepared {
                 Some(e) => format!("{why}; their probes cannot be taken out: {e}"),
@@ -109,8 +116,7 @@ pub(super) fn reap_all(
         retire::free_behind_table(pid, arena, table);
         unmap(pid, &[retire::behind_table(table)])?;
         for child in children {
-            let data = [table.contexts, table.pool, table.counter_pages];
-            let areas = [&data[..], &[retire::behind_table(table)]].concat();
+            let areas = [table.data(), vec![retire::behind_table(table)]].concat();
             if let Err(e) = unmap(child, &areas) {
                 log::info!("process {child}, a forked child, ended or keeps unused rings: {e}");
             }
@@ -150,19 +156,27 @@ impl Retirement {
     }
 }
 
+/// Of each table, in their order.
+struct Retirements {
+    retirements: Vec<Option<Retirement>>,
+    /// Copies of another arena write into its rings.
+    rings_in_use: Vec<bool>,
+}
+
 fn decide(
     stopped: &mut StoppedProcess,
     memory: &TargetMemory,
     tables: &[&PatchTable],
-    retirements: &[Option<Retirement>],
+    known: &Retirements,
     extent: Extent,
     survey: &mut Survey<'_>,
 ) -> Result<Vec<End>, LiveError> {
-    let all = retirements.iter().any(Option::is_some);
+    let all = known.retirements.iter().any(Option::is_some);
     let References { whys, hits } = search::references(stopped, survey, tables, extent, all)?;
     let mut ends = Vec::with_capacity(tables.len());
-    for ((why, table), retirement) in whys.into_iter().zip(tables).zip(retirements) {
-        let end = match (why, retirement) {
+    for (n, (why, table)) in whys.into_iter().zip(tables).enumerate() {
+        let end = match (why, &known.retirements[n]) {
+            _ if known.rings_in_use[n] => End::Stays(shared_rings::STAY.to_owned()),
             (None, _) => End::Goes,
             (Some(why), None) => End::Stays(why),
             (Some(why), Some(retirement)) => {
@@ -274,6 +288,9 @@ fn stop_children(sharers: &Sharers) -> Option<Vec<StoppedProcess>> {
 const CHILD_GENERATIONS: usize = 4;
 
 fn clear_gs(stopped: &mut StoppedProcess, table: &PatchTable) -> Result<(), LiveError> {
+    if table.shares_rings {
+        return Ok(());
+    }
     for tid in stopped.tids() {
         if table.contexts.contains(stopped.regs(tid).gs_base) {
             stopped.set_gs_base(tid, 0)?;

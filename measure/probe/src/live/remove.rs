@@ -169,6 +169,18 @@ pub struct Detached {
     pub notes: Vec<String>,
 }
 
+impl Detached {
+    /// That of another part of the same recording, too.
+    pub fn join(&mut self, other: Detached) {
+        self.pause = self.pause.max(other.pause);
+        self.restored += other.restored;
+        self.frozen |= other.frozen;
+        self.children_not_restored
+            .extend(other.children_not_restored);
+        self.notes.extend(other.notes);
+    }
+}
+
 /// Restores `pid` and every process that inherited its patched code by fork. What is mapped stays.
 pub fn restore_all(
     pid: i32,

@@ -222,6 +222,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         pool: nowhere,
         counter_pages: nowhere,
         pool_contexts: 0,
+        shares_rings: false,
         patches: Vec::new(),
         loops: Vec::new(),
         slots: Vec::new(),

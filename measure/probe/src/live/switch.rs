@@ -1,7 +1,7 @@
 //! Switching on: the stops of all threads in which entries are replaced.
 use super::arena_table::set_state;
 use super::build::Linked;
-use super::contexts::Contexts;
+use super::contexts::{self, Contexts};
 use super::error::LiveError;
 use super::found;
 use super::got;
@@ -32,6 +32,15 @@ pub(super) struct Batch<'a> {
     pub contexts: usize,
     /// Rings that may be given away.
     pub rings: usize,
+}
+
+/// Which part of what is switched on.
+enum Part<'a> {
+    /// Threads get their contexts with it.
+    First(Contexts<'a>),
+    /// The first one, where they have those of the recording that this is added to.
+    FirstAdded,
+    Later,
 }
 
 #[derive(Default)]
@@ -93,13 +102,19 @@ impl Batch<'_> {
         pid: i32,
         table: &mut PatchTable,
     ) -> Result<SwitchedOn, LiveError> {
-        let sizes = (self.contexts, self.rings);
-        let mut first = Contexts::new(pid, self.memory, self.words, sizes, table)?;
-        first.give_one_by_one(pid, table)?;
+        let mut which = match table.shares_rings {
+            true => Part::FirstAdded,
+            false => {
+                let sizes = (self.contexts, self.rings);
+                let mut contexts = Contexts::new(pid, self.memory, self.words, sizes, table)?;
+                contexts.give_one_by_one(pid, table)?;
+                Part::First(contexts)
+            }
+        };
         let threads = procfs::threads(pid).map_or(1, |tids| tids.len());
         let all = std::mem::take(&mut table.patches);
         let mut on = SwitchedOn::default();
-        let (mut contexts, mut done) = (Some(first), Vec::<Patch>::with_capacity(all.len()));
+        let mut done = Vec::<Patch>::with_capacity(all.len());
         progress::begin(Phase::Entries, all.len());
         let mut parts = patch::parts(&all, threads);
         let is_loop = |p: &Patch| table.loops.binary_search_by_key(&p.at, |l| l.at).is_ok();
@@ -113,7 +128,8 @@ impl Batch<'_> {
         while let Some(part) = parts.next() {
             table.patches = part.to_vec();
             standing::leave_out_loops(table, self.linked, &on.refused);
-            match self.switch_part_on(pid, table, contexts.take(), &mut on) {
+            let which = std::mem::replace(&mut which, Part::Later);
+            match self.switch_part_on(pid, table, which, &mut on) {
                 Ok(pause) if parts.peek().is_some() => patch::let_run(pause),
                 Ok(_) => {}
                 Err(e) => {
@@ -154,12 +170,12 @@ impl Batch<'_> {
         &self,
         pid: i32,
         table: &mut PatchTable,
-        contexts: Option<Contexts>,
+        which: Part,
         on: &mut SwitchedOn,
     ) -> Result<Duration, LiveError> {
         let before = Before::look(pid)?;
         let mut stopped = hopscope_process::stop_all(pid)?;
-        let result = self.patch(&mut stopped, table, contexts, before, on);
+        let result = self.patch(&mut stopped, table, which, before, on);
         // After a failure gs stays as it is: an entry may still lead into a copy, a thread may have
         // been moved into one. The caller takes everything back once nothing needs it.
         let timing = stopped.resume()?;
@@ -181,7 +197,7 @@ impl Batch<'_> {
         for _ in 0..ATTEMPTS {
             let tried = left.patches.clone();
             let mut on = SwitchedOn::default();
-            let pause = batch.switch_part_on(pid, &mut left, None, &mut on)?;
+            let pause = batch.switch_part_on(pid, &mut left, Part::Later, &mut on)?;
             let done = std::mem::take(&mut left.patches);
             left.patches = tried.into_iter().filter(|p| !done.contains(p)).collect();
             if left.patches.is_empty() {
@@ -198,13 +214,12 @@ impl Batch<'_> {
         Err(LiveError::Lookup { pid, why })
     }
 
-    /// `contexts`: of the first part. Threads that begin later have their creator's, which leads to
-    /// their own.
+    /// Threads that begin later than the first part have their creator's context, which leads to their own.
     fn patch(
         &self,
         stopped: &mut StoppedProcess,
         table: &mut PatchTable,
-        contexts: Option<Contexts>,
+        which: Part,
         before: Before,
         on: &mut SwitchedOn,
     ) -> Result<(), LiveError> {
@@ -220,12 +235,18 @@ impl Batch<'_> {
         on.running.led.extend(running.led);
         on.running.not_led.extend(running.not_led);
 
-        let first = contexts.is_some();
-        if let Some(mut contexts) = contexts {
-            // Threads first: a patched entry with gs base 0 would fault. Contexts without patches
-            // are harmless.
-            contexts.give(stopped, table)?;
-            on.threads = contexts.offer_rest(stopped, table)?;
+        let first = !matches!(which, Part::Later);
+        match which {
+            Part::First(mut contexts) => {
+                // Threads first: a patched entry with gs base 0 would fault. Contexts without patches
+                // are harmless.
+                contexts.give(stopped, table)?;
+                on.threads = contexts.offer_rest(stopped, table)?;
+            }
+            Part::FirstAdded => contexts::all_have_one(stopped, table)?,
+            Part::Later => {}
+        }
+        if first {
             set_state(pid, self.arena, State::Patched)?;
         }
         // Into a copy only with gs set: its probes read through it.

@@ -9,6 +9,7 @@
 //! | 8 | 4 | version |
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
+//! | 24 | 4 | 1: copies that were added to a recording while it ran ([`PatchTable::shares_rings`]) |
 use super::led_slot::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
@@ -27,7 +28,7 @@ pub use check::TABLE_BYTES_AT_MOST;
 pub const ARENA_NAME: &str = "hopscope-code";
 pub const POOL_NAME: &str = "hopscope-rings";
 const MAGIC: u64 = u64::from_le_bytes(*b"hopsARNA");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes before the JSON.
 pub const HEAD_BYTES: usize = 64;
 pub const STATE_AT: u64 = 12;
@@ -84,6 +85,10 @@ pub struct PatchTable {
     /// be a suspended one.
     #[serde(default = "unknown_is_true")]
     pub switches_stacks: bool,
+    /// Contexts, rings and pages of events are those of the recording that these copies were added to, which has an arena
+    /// of its own: whoever takes these away leaves them.
+    #[serde(default)]
+    pub shares_rings: bool,
     /// No copies, but what answers unwinders that ask for those of others (`lookup`); `contexts` are its slots.
     #[serde(default)]
     pub answers_unwinders: bool,
@@ -161,8 +166,16 @@ impl PatchTable {
             captures: Vec::new(),
             counters: Vec::new(),
             switches_stacks: true,
+            shares_rings: false,
             answers_unwinders: false,
         }
+    }
+
+    /// What goes with it, besides its copies and itself.
+    pub(super) fn data(&self) -> Vec<Area> {
+        let data = [self.contexts, self.pool, self.counter_pages];
+        let own = data.into_iter().filter(|a| a.len > 0 && !self.shares_rings);
+        own.collect()
     }
 
     /// Header region, padded to whole pages.
@@ -173,6 +186,7 @@ impl PatchTable {
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&(state as u32).to_le_bytes());
         out.extend_from_slice(&(json.len() as u64).to_le_bytes());
+        out.extend_from_slice(&u32::from(self.shares_rings).to_le_bytes());
         out.resize(HEAD_BYTES, 0);
         out.extend_from_slice(&json);
         out.resize(out.len().next_multiple_of(4096), 0);
@@ -203,6 +217,8 @@ pub(super) struct Head {
     pub state: State,
     /// Where the JSON lies, from the start of the head on.
     pub json: Range<u64>,
+    /// As [`PatchTable::shares_rings`], without reading the JSON.
+    pub shares_rings: bool,
 }
 
 impl Head {
@@ -228,7 +244,10 @@ impl Head {
                 "{len} bytes of table announced"
             )));
         }
-        let json = start..start + len;
-        Ok(Head { state, json })
+        Ok(Head {
+            state,
+            json: start..start + len,
+            shares_rings: word(24) == 1,
+        })
     }
 }

@@ -3,6 +3,7 @@ use super::calls::ChosenCallees;
 use super::inlined::ByFunction;
 use super::interposed::{self, Led, Method, Slots};
 use super::item::{Frames, Item};
+use super::process::{Opened, Seen};
 use super::{Plan, accept};
 use crate::counters::events;
 use crate::instrument::body::inlined::Crossings;
@@ -14,7 +15,7 @@ use crate::instrument::capture::parse::{Expr, Selection, Wanted};
 use crate::instrument::resolve::{Policy, Subject, resolve};
 use crate::live::asked::Asked;
 use crate::locate::pattern::Pattern;
-use crate::locate::{self, Function, Image, MappedModule};
+use crate::locate::{self, Function, Image, MappedModule, basename};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{CapturePlace, FunctionId};
 use hopscope_process::AttachError;
@@ -45,6 +46,27 @@ pub(super) struct Home<'a> {
     pub(super) walked: bool,
 }
 
+impl<'a> Home<'a> {
+    pub(super) fn of(
+        seen: &'a Seen,
+        (module, image, ix): &'a Opened<'a>,
+        within: &'a ByFunction,
+        process: ProcessTraits<'a>,
+    ) -> Home<'a> {
+        Home {
+            module,
+            image,
+            ix: *ix,
+            base: basename(&module.path),
+            path: module.path.to_string_lossy(),
+            within,
+            process,
+            asked: seen.asked.as_ref().ok(),
+            walked: seen.walked,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Chosen {
     pub(super) items: Vec<Item>,
@@ -57,7 +79,7 @@ pub(super) struct Chosen {
     pub(super) call_nothing: usize,
 }
 
-type FoundSlots = Result<Slots, AttachError>;
+pub(super) type FoundSlots = Result<Slots, AttachError>;
 
 impl<'a> Choice<'a> {
     pub(super) fn new(

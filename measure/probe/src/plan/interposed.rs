@@ -98,6 +98,20 @@ impl Slots {
         Ok(slots)
     }
 
+    /// Those of some modules, by number.
+    pub(super) fn only_of(mut self, is_wanted: impl Fn(usize) -> bool) -> Slots {
+        for slots in self.by_function.values_mut() {
+            slots.retain(|slot| is_wanted(slot.module));
+        }
+        self.by_function.retain(|_, slots| !slots.is_empty());
+        self
+    }
+
+    /// Whether any leads, or is going to lead, to what lies at `function`.
+    pub(super) fn lead_to(&self, function: u64) -> bool {
+        self.by_function.contains_key(&function)
+    }
+
     /// The function, with the names of slots that hold its address beside its own.
     pub(super) fn named(&self, address: u64, function: &Function) -> Option<Function> {
         let slots = self.by_function.get(&address)?.iter();

@@ -4,6 +4,7 @@ use crate::instrument::body::NoTables;
 use crate::instrument::body::hazards::Hazards;
 use crate::instrument::body::sensitive;
 use crate::instrument::body::unwinding::Unwinding as MayUnwind;
+use crate::instrument::body::verdict::ProcessTraits;
 use crate::live::asked::{self, Asked};
 use crate::locate::{self, Image, MappedModule, basename};
 use crate::new_modules::{Watch, mapped_code_kb};
@@ -31,6 +32,22 @@ impl Seen {
         let readable = self.readable.iter();
         let opened = readable.map(|(n, image, ix)| (&self.modules[*n], image.clone(), *ix));
         opened.collect()
+    }
+
+    /// What decides about the functions of a module; `tables`: [`Seen::tables`].
+    pub(super) fn traits<'t>(
+        &'t self,
+        n: usize,
+        tables: Result<&'t hopscope_unwind::Module<'t>, &'t NoTables>,
+    ) -> ProcessTraits<'t> {
+        ProcessTraits {
+            unwinding: self.unwinding.as_ref().map(|u| u.module(n)),
+            tables: tables.ok(),
+            no_tables: tables.err(),
+            assume_no_exceptions: false,
+            shadow_stack: false,
+            entry_stays: false,
+        }
     }
 
     /// Those of a module, where unwinders can be given those of copies.
@@ -72,11 +89,16 @@ impl Plan {
         if !self.assume_no_exceptions {
             let mut hazards = Hazards::of(images.iter().copied());
             unread.iter().for_each(|name| hazards.add_unread(name));
-            unwinding = Some(MayUnwind::of(&images, &hazards));
             let sites = match unread.first() {
                 Some(name) => Err(format!("{name} cannot be read")),
                 None => sites(&modules, &readable),
             };
+            // Copies get tables beforehand, where unwinders can be given them.
+            let expected = self.follows_loads && sites.is_ok();
+            if expected {
+                hazards.add_later();
+            }
+            unwinding = Some(MayUnwind::of(&images, &hazards));
             asked = sites.map_err(|why| NoTables::because(&why));
             let unwinds = hazards.unwinds();
             walked |= unwinds;
@@ -84,6 +106,7 @@ impl Plan {
             let kept = readable.iter().map(|(_, image, _)| image.clone()).collect();
             let watch = Watch::new(pid, &modules, kept, names, hazards, code_kb);
             let watch = watch.answered(unwinds && asked.is_ok());
+            let watch = watch.expected(expected);
             self.watches.insert(pid, watch);
         }
         Ok(Seen {

@@ -3,6 +3,7 @@
 //! Functions that are called for the first time are numbered and named here, and told to the sink before their records.
 mod names;
 
+use super::rows::NewRows;
 use names::Module;
 pub use names::{Files, Names};
 
@@ -37,19 +38,11 @@ pub struct Callees {
     /// The next ones, of all processes.
     next: Rc<Numbering>,
     modules: HashMap<String, ModuleIx>,
-    new: NewCallees,
+    new: NewRows,
     /// Since addresses were looked up last.
     later: bool,
     /// Calls beyond [`CALLEES_MAX`].
     unnamed: u64,
-}
-
-/// What no sink was told of.
-#[derive(Debug, Default)]
-pub struct NewCallees {
-    /// Of functions of files that were loaded since, or that are none.
-    pub modules: Vec<ModuleEntry>,
-    pub functions: Vec<FunctionEntry>,
 }
 
 /// The next numbers of a recording.
@@ -110,7 +103,7 @@ impl Callees {
             of_children: HashMap::new(),
             next,
             modules: HashMap::new(),
-            new: NewCallees::default(),
+            new: NewRows::default(),
             later: false,
             unnamed: 0,
         })
@@ -193,6 +186,7 @@ impl Callees {
                 self.next.functions.set(id.0 + 1);
                 let function = callee::named(of_calls, id, &key.2, module, named.svma);
                 self.new.functions.push(function);
+                self.new.captures.push(callee::row(id));
                 self.functions.insert(key, id);
                 id
             }
@@ -234,7 +228,7 @@ impl Callees {
         })
     }
 
-    pub fn take_new(&mut self) -> NewCallees {
+    pub fn take_new(&mut self) -> NewRows {
         std::mem::take(&mut self.new)
     }
 

@@ -9,7 +9,7 @@ mod saving;
 
 pub use held::Kept;
 
-use super::callees::NewCallees;
+use super::rows::NewRows;
 use super::trigger::Triggers;
 use super::{Ended, Sink};
 use held::Held;
@@ -69,7 +69,8 @@ pub struct Flight<'a, W: Write> {
     held: Held,
     threads: BTreeMap<ThreadIx, ThreadEntry>,
     clocks: VecDeque<ClockSync>,
-    callees: NewCallees,
+    /// Of all files, besides those that each begins with.
+    rows: NewRows,
     off_cpu: OffCpuEntry,
     file: Option<Saving<W>>,
     /// End of the last file's window.
@@ -103,7 +104,7 @@ impl<'a, W: Write> Flight<'a, W> {
             parts,
             held: Held::default(),
             threads: BTreeMap::new(),
-            callees: NewCallees::default(),
+            rows: NewRows::default(),
             off_cpu: OffCpuEntry::default(),
             file: None,
             saved_until: None,
@@ -170,7 +171,7 @@ impl<'a, W: Write> Flight<'a, W> {
             records_left_out: self.counts.left_out,
             records_left_out_for_room: self.counts.left_out_for_room,
         };
-        Sink::callees(&mut writer, &self.callees)?;
+        Sink::rows(&mut writer, &self.rows)?;
         writer.flight(&entry)?;
         writer.off_cpu(&self.off_cpu)?;
         for clock in &self.clocks {
@@ -305,11 +306,10 @@ impl<W: Write> Sink for Flight<'_, W> {
         Ok(())
     }
 
-    fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
-        self.callees.modules.extend_from_slice(&new.modules);
-        self.callees.functions.extend_from_slice(&new.functions);
+    fn rows(&mut self, new: &NewRows) -> Result<(), TraceError> {
+        self.rows.append(new);
         match &mut self.file {
-            Some(file) => file.callees(new),
+            Some(file) => file.rows(new),
             None => Ok(()),
         }
     }

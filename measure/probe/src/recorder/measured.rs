@@ -1,5 +1,6 @@
 //! One measured process as the recorder sees it: its rings and whose they are.
 mod counters;
+mod detach;
 mod drain;
 mod recycle;
 
@@ -9,6 +10,7 @@ use drain::{comm, nameless_entry};
 
 use super::callees::{Callees, OpenCalls};
 use super::children::Children;
+use super::following::{Beside, Told};
 use super::looking::Looking;
 use super::numbers::Numbers;
 use super::owner::Owner;
@@ -27,11 +29,14 @@ use hopscope_process::procfs;
 use hopscope_trace::TraceError;
 use std::collections::HashSet;
 use std::fs;
+use std::sync::Arc;
 
 /// Names in one note.
 const NAMED_AT_MOST: usize = 5;
 
 pub struct Target {
+    /// What it is measured by, too, since it loaded more; they go first.
+    additions: Vec<Installed>,
     pub installed: Installed,
     pub process: ProcessIx,
     pub counts: RingCounts,
@@ -61,6 +66,8 @@ pub struct Target {
     bound_since: usize,
     opening: counters::Opening,
     callees: Option<Callees>,
+    /// `None`: what it loads is not measured.
+    following: Option<(Arc<Told>, Arc<Beside>)>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -97,6 +104,7 @@ impl Target {
             ring.name_at_attach = comm(installed.pid, tid);
         }
         let mut target = Target {
+            additions: Vec::new(),
             installed,
             process,
             counts: RingCounts::default(),
@@ -117,6 +125,7 @@ impl Target {
             bound_since: 0,
             opening: counters::Opening::default(),
             callees: None,
+            following: None,
         };
         target.open_counters();
         target
@@ -134,6 +143,11 @@ impl Target {
     /// Calls through pointers are to have the functions that they call.
     pub fn naming(self, callees: Option<Callees>) -> Target {
         Target { callees, ..self }
+    }
+
+    /// What it loads is measured, too.
+    pub fn follow(&mut self, told: Arc<Told>, beside: Arc<Beside>) {
+        self.following = Some((told, beside));
     }
 
     /// What it forks from now on is measured, too; its probes were made for that.
@@ -316,7 +330,9 @@ impl Target {
             writer.thread(&entry)?;
             Ok(ix)
         };
+        let following = self.following.as_ref();
         let mut drain = Drain {
+            told: following.map(|(told, _)| &**told),
             writer,
             buffer,
             counts: &mut self.counts,
@@ -341,9 +357,30 @@ impl Target {
 
     /// What leads into copies may be changed by others: debuggers, and the dynamic linker.
     pub fn keep_entries(&mut self) {
+        let following = self.following.clone();
+        // At the next look, where another thread is about to stop its threads.
+        let held = match &following {
+            Some((_, beside)) => match beside.hold() {
+                Some(held) => Some(held),
+                None => return,
+            },
+            None => None,
+        };
         self.give_back_breakpoints();
         self.lead_slots();
+        if let Some(mut additions) = held {
+            self.lead_added_slots(&mut additions);
+        }
         self.open_counters();
+    }
+
+    fn lead_added_slots(&mut self, additions: &mut [Installed]) {
+        for added in additions {
+            match added.lead_slots() {
+                Ok(led) => self.bound_since += led,
+                Err(e) => log::debug!("process {}: {e}", added.pid),
+            }
+        }
     }
 
     fn lead_slots(&mut self) {
@@ -437,7 +474,8 @@ impl Target {
 
     /// Calls that never return may run in its copies.
     pub(super) fn has_loops(&self) -> bool {
-        !self.installed.table.loops.is_empty()
+        self.all()
+            .any(|installed| !installed.table.loops.is_empty())
     }
 
     pub(super) fn context_at(&self, context: usize) -> u64 {

@@ -5,6 +5,7 @@ pub mod budget;
 pub mod callees;
 mod children;
 pub mod flight;
+pub mod following;
 pub mod governor;
 mod looking;
 mod measured;
@@ -14,6 +15,7 @@ mod outcome;
 pub mod overhead;
 mod owner;
 mod pace;
+pub mod rows;
 pub mod salvage;
 mod sink;
 mod tally;
@@ -29,6 +31,7 @@ use crate::counters::read_tsc;
 use crate::live::remove::Detached;
 use alternate::Alternation;
 use budget::{Budget, Keeper};
+use following::Following;
 use governor::{Beats, Governor};
 use hopscope_event::ring::Visit;
 use hopscope_event::{
@@ -58,6 +61,8 @@ pub struct Status {
 }
 
 pub struct Recorder<'a, S: Sink> {
+    /// Adds what the targets load. It ends before them, whatever happens.
+    pub following: Option<Following>,
     pub targets: Vec<Target>,
     pub writer: &'a mut S,
     pub limits: Limits,
@@ -93,6 +98,7 @@ impl<S: Sink> Recorder<'_, S> {
             threads: 0,
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),
+            load_stops: Vec::new(),
             detach_stops: Vec::new(),
             not_restored: Vec::new(),
             not_unmapped: Vec::new(),
@@ -102,7 +108,13 @@ impl<S: Sink> Recorder<'_, S> {
             left_out,
             functions_not_switched: 0,
             notes: Vec::new(),
+            plan: None,
         };
+        let following = self.following.take();
+        if let Some(following) = &following {
+            following.end();
+            self.targets.iter_mut().for_each(Target::take_additions);
+        }
         let mut buffer = Vec::new();
         let mut switches = None;
         let alternation = self.alternation.filter(|_| ended.is_in_order());
@@ -125,14 +137,14 @@ impl<S: Sink> Recorder<'_, S> {
             outcome.alternated = Some(done);
         }
         for target in &mut self.targets {
-            outcome.notes.append(&mut target.installed.notes);
+            outcome.notes.extend(target.take_install_notes());
             if target.runs_another_program() {
                 outcome.notes.push(format!(
                     "process {} has replaced its program (exec): it runs on, and was measured until then",
                     target.installed.pid
                 ));
             }
-            let restored = target.is_alive().then(|| target.installed.restore());
+            let restored = target.is_alive().then(|| target.restore());
             let mut last = None;
             // Children are told apart by what is mapped in them.
             if target.follows_forks() {
@@ -149,7 +161,7 @@ impl<S: Sink> Recorder<'_, S> {
                     last = Some(target.drain(Visit::Live, numbers, &mut buffer, writer));
                 }
                 let done = restored.and_then(|mut done| {
-                    target.installed.take_away(&mut done)?;
+                    target.take_away(&mut done)?;
                     Ok(done)
                 });
                 let stops = stop_times::take_all();
@@ -179,7 +191,7 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.detach_stops.extend(totals);
             }
             if target.follows_forks() {
-                let left = target.installed.take_children_away();
+                let left = target.take_children_away();
                 outcome
                     .not_unmapped
                     .extend(left.frozen.then_some(target.installed.pid));
@@ -223,6 +235,20 @@ impl<S: Sink> Recorder<'_, S> {
                 outcome.calls_unmeasured = outcome.calls_unmeasured.saturating_add(calls);
                 outcome.notes.extend(target.without_ring());
             }
+        }
+        if let Some(following) = following {
+            // Of what was refused, and of what nobody called.
+            let last = following.take_rows();
+            let last = last.map_or(Ok(()), |rows| self.writer.rows(&rows));
+            if let Err(e) = last
+                && !matches!(ended, Ended::WriteFailed(_))
+            {
+                ended = Ended::WriteFailed(e.to_string());
+            }
+            let done = following.finish();
+            outcome.notes.extend(done.notes);
+            outcome.load_stops = done.stops;
+            outcome.plan = done.plan;
         }
         if outcome.counts.damaged > 0 {
             outcome.notes.push(format!(

@@ -1,6 +1,7 @@
 //! How a recording ended, and what came of it.
 use super::RingCounts;
 use super::alternate::Alternated;
+use super::following::MakePlan;
 use super::governor::Distress;
 use hopscope_event::table::TargetStops;
 use hopscope_event::{ClockSync, LeftOutEntry, OffCpuEntry};
@@ -69,13 +70,14 @@ impl std::fmt::Display for Ended {
 }
 
 /// Everything that the summary needs.
-#[derive(Debug)]
 pub struct RecorderResult {
     pub ended: Ended,
     pub counts: RingCounts,
     pub threads: u64,
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
+    /// To add what targets loaded.
+    pub load_stops: Vec<TargetStops>,
     pub detach_stops: Vec<TargetStops>,
     /// Processes that are still patched, with the reason.
     pub not_restored: Vec<i32>,
@@ -92,4 +94,6 @@ pub struct RecorderResult {
     /// Functions whose probes stay on when those of their thread are off.
     pub functions_not_switched: u64,
     pub notes: Vec<String>,
+    /// With the tables as they are at the end, where the targets' loads were followed.
+    pub plan: Option<MakePlan>,
 }

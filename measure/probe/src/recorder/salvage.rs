@@ -6,33 +6,38 @@ use crate::counters::clock_sync;
 use crate::live::table::PatchTable;
 use hopscope_event::layout::{RING_HEADER_BYTES, ring_bytes, ring_offset};
 use hopscope_event::ring::{Position, Ring, Visit};
-use hopscope_event::{OffCpuEntry, Summary, ThreadIx};
+use hopscope_event::table::ModuleEntry;
+use hopscope_event::{CaptureEntry, FunctionEntry, OffCpuEntry, Summary, ThreadIx};
 use hopscope_process::memory::TargetMemory;
 use hopscope_trace::{TraceError, TraceWriter};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
 
-/// Writes a complete trace file with every record that was not consumed by the recorder.
+/// Writes a complete trace file with every record that was not consumed by the recorder. `added`: to the recording, while
+/// it ran.
 pub fn salvage<W: Write>(
     table: &PatchTable,
+    added: &[&PatchTable],
     memory: &TargetMemory,
     out: W,
 ) -> Result<RingCounts, TraceError> {
     let mut writer = TraceWriter::new(out, &table.meta)?;
     writer.process(&table.process)?;
-    writer.modules(&table.modules)?;
-    writer.functions(&table.functions)?;
+    let all = Rows::of(table, added);
+    writer.modules(&all.modules)?;
+    writer.functions(&all.functions)?;
     writer.off_cpu(&OffCpuEntry {
         why_not: Some("the recorder was killed; its own file holds those until then".into()),
         ..OffCpuEntry::default()
     })?;
-    writer.captures(&table.captures)?;
+    writer.captures(&all.captures)?;
     writer.counters(&table.counters)?;
-    let next = Numbering::after(table.functions.len(), table.modules.len());
-    let files = table.modules.iter();
+    let next = Numbering::after(all.functions.len(), all.modules.len());
+    let files = all.modules.iter();
     let files = files.map(|module| (module.path.as_str().into(), (None, module.ix)));
     let names = || Names::new(table.target, files.collect());
-    let mut callees = Callees::of(&table.functions, &table.captures, next, names);
+    let mut callees = Callees::of(&all.functions, &all.captures, next, names);
     let mut counts = RingCounts::default();
     let mut numbers = Numbers::default();
     let mut threads = 0;
@@ -69,6 +74,7 @@ pub fn salvage<W: Write>(
             Ok(ix)
         };
         let mut drain = Drain {
+            told: None,
             writer: &mut writer,
             buffer: &mut buffer,
             counts: &mut counts,
@@ -104,6 +110,34 @@ pub fn salvage<W: Write>(
         notes,
     })?;
     Ok(counts)
+}
+
+/// What records name, by number.
+struct Rows {
+    modules: Vec<ModuleEntry>,
+    functions: Vec<FunctionEntry>,
+    captures: Vec<CaptureEntry>,
+}
+
+impl Rows {
+    fn of(table: &PatchTable, added: &[&PatchTable]) -> Rows {
+        let tables = || std::iter::once(&table).chain(added);
+        let modules = tables().flat_map(|t| &t.modules).map(|m| (m.ix, m));
+        let modules: BTreeMap<_, _> = modules.collect();
+        let functions = tables().flat_map(|t| &t.functions).map(|f| (f.id, f));
+        let functions: BTreeMap<_, _> = functions.collect();
+        let mut captures: Vec<CaptureEntry> = table.captures.clone();
+        for capture in added.iter().flat_map(|t| &t.captures) {
+            if !captures.contains(capture) {
+                captures.push(capture.clone());
+            }
+        }
+        Rows {
+            modules: modules.into_values().cloned().collect(),
+            functions: functions.into_values().cloned().collect(),
+            captures,
+        }
+    }
 }
 
 /// The ring's memory, or `None` when nothing is waiting in it.

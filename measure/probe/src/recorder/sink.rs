@@ -1,8 +1,7 @@
 //! Where records go: a trace file, or a live view.
-use super::callees::NewCallees;
+use super::rows::NewRows;
 use hopscope_event::{
     BudgetEntry, ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
-    callee,
 };
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
 use std::io::Write;
@@ -21,11 +20,11 @@ pub trait Sink {
     /// As all here: when the sink can take no more.
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError>;
 
-    /// Callees of calls through pointers, before the first records of theirs. Whoever shows no functions has no use for them.
+    /// Functions that came while recording, before their first records. Whoever shows no functions has no use for them.
     ///
     /// # Errors
     /// See [`Sink::thread`].
-    fn callees(&mut self, _: &NewCallees) -> Result<(), TraceError> {
+    fn rows(&mut self, _: &NewRows) -> Result<(), TraceError> {
         Ok(())
     }
 
@@ -106,11 +105,11 @@ impl<W: Write> Sink for TraceWriter<W> {
         TraceWriter::thread(self, entry)
     }
 
-    fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
+    fn rows(&mut self, new: &NewRows) -> Result<(), TraceError> {
         TraceWriter::modules(self, &new.modules)?;
         TraceWriter::functions(self, &new.functions)?;
-        let rows: Vec<_> = new.functions.iter().map(|f| callee::row(f.id)).collect();
-        TraceWriter::captures(self, &rows)
+        TraceWriter::captures(self, &new.captures)?;
+        TraceWriter::refusals(self, &new.refusals)
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {

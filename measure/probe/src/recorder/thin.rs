@@ -1,7 +1,7 @@
 //! Keeps each Nth run whole and leaves the others out: fewer bytes in the file, and no torn run.
 //! The probes run as before; their cost is the same.
 use super::Sink;
-use super::callees::NewCallees;
+use super::rows::NewRows;
 use hopscope_event::{
     ClockSync, FunctionId, LeftOutEntry, OffCpuEntry, ProcessEntry, Record, RecordKind, ThinEntry,
     ThreadEntry, ThreadIx, Tsc,
@@ -159,8 +159,8 @@ impl<S: Sink> Sink for Thin<'_, S> {
         self.sink.thread(entry)
     }
 
-    fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
-        self.sink.callees(new)
+    fn rows(&mut self, new: &NewRows) -> Result<(), TraceError> {
+        self.sink.rows(new)
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> Result<(), TraceError> {

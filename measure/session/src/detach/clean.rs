@@ -2,7 +2,7 @@
 use super::restore::{How, restore, take_away};
 use crate::error::{Result, in_one_line, refuse};
 use hopscope_probe::live::found::{self, Found};
-use hopscope_probe::live::table::State;
+use hopscope_probe::live::table::{PatchTable, State};
 use hopscope_probe::live::{LiveError, leftover};
 use hopscope_process::AttachError;
 use hopscope_process::memory::TargetMemory;
@@ -23,6 +23,8 @@ pub(super) struct Clean<'a> {
     pub frozen: usize,
     /// Arenas whose records are saved, or that had none.
     salvaged: Vec<u64>,
+    /// Tables of what was added to recordings while they ran: names of records in their rings.
+    added: Vec<PatchTable>,
 }
 
 /// Whether it is still mapped: the guardian of a recorder that was killed just now takes it away, too.
@@ -50,6 +52,7 @@ impl<'a> Clean<'a> {
             failed: 0,
             frozen: 0,
             salvaged: Vec::new(),
+            added: Vec::new(),
         }
     }
 
@@ -62,18 +65,18 @@ impl<'a> Clean<'a> {
         let mut unused = BTreeSet::new();
         // Each is finished before the next table is read: what another user's process wrote there
         // takes time, and keeps none of those before it from being restored.
-        for arena in by_arena(found) {
-            let mut seen: Vec<Seen> = arena.into_iter().filter_map(|f| self.look(f)).collect();
-            // The process that was attached to first: its restoration covers its forked children.
-            seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
-            for s in seen.iter().filter(|s| !s.retired) {
-                if let Err(e) = self.one(s.found)
-                    && is_there(s.found)
-                {
-                    self.fail(s.found.pid, in_one_line(&e));
+        let mut arenas: Vec<Option<Vec<&Found>>> = by_arena(found).into_iter().map(Some).collect();
+        for n in 0..arenas.len() {
+            let Some(arena) = arenas[n].take() else {
+                continue;
+            };
+            // What was added to it writes into its rings, and goes first.
+            for other in arenas[n + 1..].iter_mut() {
+                if let Some(added) = other.take_if(|other| is_added(other, &arena)) {
+                    self.arena(added, &mut unused);
                 }
             }
-            unused.extend(seen.iter().filter(|s| s.retired).map(|s| s.found.pid));
+            self.arena(arena, &mut unused);
         }
         for pid in unused {
             match take_away(pid, &self.how) {
@@ -87,6 +90,21 @@ impl<'a> Clean<'a> {
                 Err(e) => self.fail(pid, e),
             }
         }
+    }
+
+    /// In all processes that share it; those where it lies unused already are noted.
+    fn arena(&mut self, arena: Vec<&Found>, unused: &mut BTreeSet<i32>) {
+        let mut seen: Vec<Seen> = arena.into_iter().filter_map(|f| self.look(f)).collect();
+        // The process that was attached to first: its restoration covers its forked children.
+        seen.sort_by_key(|s| (s.found.pid != s.target, s.found.pid));
+        for s in seen.iter().filter(|s| !s.retired) {
+            if let Err(e) = self.one(s.found)
+                && is_there(s.found)
+            {
+                self.fail(s.found.pid, in_one_line(&e));
+            }
+        }
+        unused.extend(seen.iter().filter(|s| s.retired).map(|s| s.found.pid));
     }
 
     /// `None` for what is not to be cleaned.
@@ -138,7 +156,7 @@ impl<'a> Clean<'a> {
             );
         }
         // Before the first byte changed there was nothing to record.
-        let has_records = state != State::Prepared && table.pool.len > 0;
+        let has_records = state != State::Prepared && table.pool.len > 0 && !table.shares_rings;
         let has_records = has_records && !self.salvaged.contains(&f.inode);
         let path = self
             .output
@@ -147,11 +165,28 @@ impl<'a> Clean<'a> {
                 0 => path.to_owned(),
                 n => path.with_extension(format!("{n}.hop")),
             });
-        self.salvaged.push(f.inode);
-        let frozen = restore(f, &memory, &table, state, path.as_deref(), &self.how)?;
+        if !table.shares_rings {
+            self.salvaged.push(f.inode);
+        }
+        let frozen = {
+            let is_of_it =
+                |added: &&PatchTable| added.pool == table.pool && added.target == table.target;
+            let added: Vec<&PatchTable> = self.added.iter().filter(is_of_it).collect();
+            let output = path.as_deref().map(|path| (path, &added[..]));
+            restore(f, &memory, (&table, state), output, &self.how)?
+        };
+        if table.shares_rings {
+            self.added.push(table);
+        }
         self.frozen += usize::from(frozen);
         Ok(())
     }
+}
+
+/// Whether what lies in `other` was added to a recording in a process that has `arena`, too.
+fn is_added(other: &[&Found], arena: &[&Found]) -> bool {
+    let both = other.iter().find(|o| arena.iter().any(|f| f.pid == o.pid));
+    both.is_some_and(|f| TargetMemory::open(f.pid).is_ok_and(|memory| f.is_added(&memory)))
 }
 
 /// Those that share an arena together. First those of root and of this user, who have nothing to

@@ -49,11 +49,16 @@ pub(super) fn take_away(pid: i32, how: &How) -> std::result::Result<(), LiveErro
     Ok(())
 }
 
-fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> Result<()> {
+/// `added`: to the recording, while it ran.
+fn save(
+    table: &PatchTable,
+    memory: &TargetMemory,
+    (path, added): (&Path, &[&PatchTable]),
+) -> Result<()> {
     let (file, mut place) = output::create(path, OWNER_ONLY)?;
     // The rings are not there for a second try.
     place.keep();
-    let saved = salvage::salvage(table, memory, BufWriter::new(file))
+    let saved = salvage::salvage(table, added, memory, BufWriter::new(file))
         .with_context(|| format!("saving records to {}", path.display()))?;
     place.put()?;
     crate::status::say!(
@@ -77,15 +82,14 @@ fn save(table: &PatchTable, memory: &TargetMemory, path: &Path) -> Result<()> {
 pub(super) fn restore(
     f: &Found,
     memory: &TargetMemory,
-    table: &PatchTable,
-    state: State,
-    output: Option<&Path>,
+    (table, state): (&PatchTable, State),
+    output: Option<(&Path, &[&PatchTable])>,
     how: &How,
 ) -> Result<bool> {
     let origin = Origin::Arena(f.inode);
     let mut detached = remove::restore_all(f.pid, memory, table, f.inode, state, origin)?;
-    if let Some(path) = output {
-        save(table, memory, path)?;
+    if let Some(output) = output {
+        save(table, memory, output)?;
     }
     let reaping = remove::reap_noted(
         f.pid,

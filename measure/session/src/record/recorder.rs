@@ -3,6 +3,7 @@ use super::{RecordRequest, check_cost, summary};
 use hopscope_event::RecordingMeta;
 use hopscope_probe::counters::{Switches, clock_sync};
 use hopscope_probe::recorder::budget::Budget;
+use hopscope_probe::recorder::following::Following;
 use hopscope_probe::recorder::governor::Governor;
 use hopscope_probe::recorder::off_cpu::OffCpuRecorder;
 use hopscope_probe::recorder::{Limits, Numbers, Recorder, RecorderResult, Sink, Target};
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Parts<'a> {
     pub request: &'a RecordRequest,
     pub targets: Vec<Target>,
+    pub following: Option<Following>,
     /// That have a number.
     pub processes: usize,
     pub meta: &'a RecordingMeta,
@@ -26,6 +28,7 @@ impl Parts<'_> {
     pub(super) fn drive<S: Sink>(self, sink: &mut S) -> RecorderResult {
         let frequency = self.meta.tsc_frequency;
         let recorder = Recorder {
+            following: self.following,
             targets: self.targets,
             writer: sink,
             limits: Limits {

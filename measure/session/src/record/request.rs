@@ -21,6 +21,8 @@ pub struct RecordRequest {
     pub budget_percent: Option<f64>,
     /// Children that targets fork are measured, too.
     pub follow_forks: bool,
+    /// What matches is measured, too, when targets load it later.
+    pub follow_dlopen: bool,
     /// Where names and unwind tables of the copies go.
     pub symbols: Option<PathBuf>,
     /// How long the probe cost is measured in the targets, afterwards.

@@ -5,7 +5,7 @@ use super::one_file::{Drained, NewFile};
 use super::recorder::{Parts, open_switches};
 use super::sampling::{self, Asked};
 use super::slices::Beside;
-use super::{RecordRequest, budget, check_cost, dry_stop};
+use super::{RecordRequest, budget, check_cost, dry_stop, following};
 use crate::attach::{
     Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
     with_calibration, with_counters, write_listing, write_ready,
@@ -24,6 +24,7 @@ use hopscope_probe::plan::Plan;
 use hopscope_probe::recorder::Target;
 use hopscope_probe::recorder::flight::Flight;
 use hopscope_process::{Held, fd_reserve, launch};
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,11 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         );
     }
     let calls = selections.iter().any(|s| s.calls.is_some());
+    if calls && request.follow_dlopen {
+        refuse!(
+            "--follow-dlopen measures functions of what is loaded later, and not what calls: calls there: leave out one of the two"
+        );
+    }
     if calls && (request.budget_percent.is_some() || request.check_cost.is_some()) {
         refuse!(
             "--budget and --check-cost take the probes of functions away, and those around calls (calls:) are in the function that calls: leave out one of the two"
@@ -80,9 +86,11 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let names = selections.iter().flat_map(Selection::counters);
     plan.counters = counting::chosen(names, request.attach.emulate_counters)?;
     plan.method = request.attach.method;
+    plan.follows_loads = request.follow_dlopen;
     let shown = Shown::begin();
     let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
     let (mut wanted, mut failures) = (Vec::new(), Vec::new());
+    let mut judged = HashMap::new();
     for (n, pid) in pids.iter().enumerate() {
         match prepare(
             *pid,
@@ -91,7 +99,11 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
             !request.dry_run,
             &mut plan,
         ) {
-            Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), *pid), items)),
+            Ok(found) => {
+                let process = ProcessIx(n as u32);
+                judged.insert(process, (found.shadow_stack, found.policy));
+                wanted.push((targets::entry(process, *pid), found.items));
+            }
             Err(e) => failures.push(running[n].or_exited(e, "looked into")),
         }
     }
@@ -152,7 +164,18 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         }
     }
     report_failures(&mut failures, installed.is_empty())?;
+    let following = request.follow_dlopen.then(|| {
+        following::begin(
+            &installed,
+            &processes,
+            judged,
+            &plan,
+            (&selections, &meta, options),
+        )
+    });
+    let following = following.transpose()?;
     let mut targets = watched(installed, &plan, request.follow_forks);
+    following::join(&mut targets, following.as_ref());
     let chosen = request
         .budget_percent
         .map(|percent| {
@@ -193,6 +216,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     let parts = Parts {
         request,
         targets,
+        following,
         processes: running.len(),
         budget: chosen.as_ref().map(|chosen| chosen.budget),
         meta: &meta,
@@ -200,7 +224,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         governor,
         stop: &stop,
     };
-    let recorded = match (file, &request.flight) {
+    let mut recorded = match (file, &request.flight) {
         (Some(mut file), _) => Recorded {
             drained: file.record(parts, request.every, roots)?,
             file: Some(file),
@@ -229,11 +253,12 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         &meta,
         off_ticks,
     );
+    let grown = following::grown(&mut recorded.drained.outcome, &selections);
     let incomplete = end::finish(
         request,
         recorded,
         attach_stops,
-        &plan,
+        grown.as_ref().unwrap_or(&plan),
         &meta,
         found,
         chosen.map(|chosen| chosen.entry),

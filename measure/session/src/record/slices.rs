@@ -12,7 +12,7 @@ use hopscope_event::{
     ClockSync, LeftOutEntry, OffCpuEntry, ProcessEntry, ThinEntry, ThreadEntry, Tsc,
 };
 use hopscope_probe::recorder::Sink;
-use hopscope_probe::recorder::callees::NewCallees;
+use hopscope_probe::recorder::rows::NewRows;
 use hopscope_slice::interfaces;
 use hopscope_slice::programs::Slicer;
 use hopscope_trace::{RecordBatch, Switches, TraceError, TraceWriter};
@@ -234,8 +234,8 @@ impl<W: Write> Sink for WithSlices<'_, W> {
         self.writer.thread(entry)
     }
 
-    fn callees(&mut self, new: &NewCallees) -> std::result::Result<(), TraceError> {
-        Sink::callees(self.writer, new)
+    fn rows(&mut self, new: &NewRows) -> std::result::Result<(), TraceError> {
+        Sink::rows(self.writer, new)
     }
 
     fn records(&mut self, batch: RecordBatch<'_>) -> std::result::Result<(), TraceError> {

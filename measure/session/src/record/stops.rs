@@ -4,6 +4,9 @@ use std::io::{self, Write};
 
 pub(super) fn print(out: &mut impl Write, stops: &Stops) -> io::Result<()> {
     phase(out, "attach", &stops.attach)?;
+    if !stops.loads.is_empty() {
+        phase(out, "loads", &stops.loads)?;
+    }
     phase(out, "detach", &stops.detach)?;
     if stops.real_time_refused {
         writeln!(

@@ -80,7 +80,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(asked)?.into_iter().enumerate() {
         match prepare(pid, &selections, asked, true, &mut plan) {
-            Ok(items) => wanted.push((targets::entry(ProcessIx(n as u32), pid), items)),
+            Ok(found) => wanted.push((targets::entry(ProcessIx(n as u32), pid), found.items)),
             Err(e) => failures.push(e),
         }
     }
@@ -165,6 +165,7 @@ fn look(
     intervals: &Intervals,
 ) -> RecorderResult {
     let recorder = Recorder {
+        following: None,
         targets,
         writer: &mut Shared(live),
         limits: Limits {

@@ -55,6 +55,13 @@ impl Hazards {
         self.forced_unwinder = true;
     }
 
+    /// Counts modules that are loaded later as ones that raise and catch exceptions.
+    pub fn add_later(&mut self) {
+        let later = || "a module that may be loaded later".to_owned();
+        self.raisers.push(later());
+        self.catchers.push(later());
+    }
+
     /// As if another module raised and caught exceptions: what a live process may add to a file.
     pub fn of_company() -> Hazards {
         let other = || vec!["another module of the process".to_owned()];

@@ -1,7 +1,7 @@
 //! The file that is open, and what it holds so far.
 use super::held::{Held, Kept};
 use super::{Ended, FlightCounts, Sink};
-use crate::recorder::callees::NewCallees;
+use crate::recorder::rows::NewRows;
 use hopscope_event::{
     ClockSync, EndsEarly, FlightEntry, OffCpuEntry, Summary, ThreadEntry, ThreadIx, TriggerEntry,
     Tsc,
@@ -65,8 +65,8 @@ impl<W: Write> Saving<W> {
         self.writer.bytes_written()
     }
 
-    pub(super) fn callees(&mut self, new: &NewCallees) -> Result<(), TraceError> {
-        Sink::callees(&mut self.writer, new)
+    pub(super) fn rows(&mut self, new: &NewRows) -> Result<(), TraceError> {
+        Sink::rows(&mut self.writer, new)
     }
 
     pub(super) fn clock(&mut self, sync: ClockSync) -> Result<(), TraceError> {

@@ -1,5 +1,6 @@
 //! Records copied out of one ring into the sink.
 use crate::recorder::callees::{Callees, OpenCalls};
+use crate::recorder::following::Told;
 use crate::recorder::sink::Sink;
 use crate::recorder::tally::Tally;
 use crate::recorder::trigger::SlowCalls;
@@ -25,6 +26,8 @@ pub struct RingCounts {
 
 /// Where the records of a ring go.
 pub(in crate::recorder) struct Drain<'a, S: Sink> {
+    /// Who adds functions while they are drained.
+    pub told: Option<&'a Told>,
     pub writer: &'a mut S,
     pub buffer: &'a mut Vec<Record>,
     pub counts: &'a mut RingCounts,
@@ -68,12 +71,16 @@ impl<S: Sink> Drain<'_, S> {
             if self.buffer.is_empty() && drained.lost + drained.torn == 0 {
                 return Ok(gained);
             }
+            // Whose probes wrote these was told of before.
+            if let Some(rows) = self.told.and_then(Told::take_rows) {
+                self.writer.rows(&rows)?;
+            }
             let thread = match *thread {
                 Some(thread) => thread,
                 None => *thread.insert(name(self.writer)?),
             };
             if let Some((callees, ..)) = &mut self.callees {
-                self.writer.callees(&callees.take_new())?;
+                self.writer.rows(&callees.take_new())?;
             }
             let batch = RecordBatch {
                 thread,

@@ -1,0 +1,92 @@
+//! What the user should know of modules that came while a target was recorded.
+use hopscope_event::table::TargetStops;
+use hopscope_process::stop_times::StopTimes;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Modules that are named.
+const NAMED_AT_MOST: usize = 20;
+
+pub(super) struct Notes {
+    pid: i32,
+    /// By file name.
+    modules: BTreeMap<String, Module>,
+    /// Looks that could add nothing, and why the first of them could not.
+    failed: u64,
+    why: String,
+    /// For what was added, and for what went.
+    stops: StopTimes,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Module {
+    loads: u64,
+    functions: usize,
+    longest: Duration,
+}
+
+impl Notes {
+    pub(super) fn of(pid: i32) -> Notes {
+        Notes {
+            pid,
+            modules: BTreeMap::new(),
+            failed: 0,
+            why: String::new(),
+            stops: StopTimes::default(),
+        }
+    }
+
+    /// `functions` of it are measured, `after` it was seen.
+    pub(super) fn measured(&mut self, module: &str, functions: usize, after: Duration) {
+        let module = self.modules.entry(module.to_owned()).or_default();
+        module.loads += 1;
+        module.functions = module.functions.max(functions);
+        module.longest = module.longest.max(after);
+    }
+
+    /// Its threads were stopped.
+    pub(super) fn stopped(&mut self, stops: &StopTimes) {
+        self.stops.join(stops);
+    }
+
+    pub(super) fn stops(&self) -> Option<TargetStops> {
+        let totals = self.stops.totals(self.pid);
+        (totals.threads > 0).then_some(totals)
+    }
+
+    pub(super) fn failed(&mut self, why: String) {
+        if self.failed == 0 {
+            self.why = why;
+        }
+        self.failed += 1;
+    }
+
+    pub(super) fn text(&self) -> Vec<String> {
+        let pid = self.pid;
+        let mut text: Vec<String> = Vec::new();
+        for (name, module) in self.modules.iter().take(NAMED_AT_MOST) {
+            let times = match module.loads {
+                1 => String::new(),
+                n => format!(" {n} times"),
+            };
+            text.push(format!(
+                "process {pid}: {name} was loaded while recording{times}: {} functions are measured, from {:.1} ms after the load was seen; calls before that are not recorded",
+                module.functions,
+                module.longest.as_secs_f64() * 1e3
+            ));
+        }
+        if self.modules.len() > NAMED_AT_MOST {
+            let more = self.modules.len() - NAMED_AT_MOST;
+            text.push(format!(
+                "process {pid}: functions of {more} more modules are measured that were loaded while recording"
+            ));
+        }
+        if self.failed > 0 {
+            text.push(format!(
+                "process {pid}: modules loaded while recording are not measured, {} times: {}",
+                self.failed, self.why
+            ));
+        }
+        text
+    }
+}
