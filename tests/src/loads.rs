@@ -18,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("loads::nothing_matches_ever", &[Gcc], nothing_ever);
     suite.case("loads::unloaded_and_loaded_again", &[Gcc], again);
     suite.case("loads::another_file_in_its_place", &[Gcc], replaced);
+    suite.case("loads::in_the_place_of_another", &[Gcc], same_size);
     suite.case("loads::calls_through_slots", &[Gcc], slots);
     suite.case("loads::two_processes_share_rows", &[Gcc], two_processes);
     suite.case("loads::not_asked_for", &[Gcc], not_asked_for);
@@ -230,6 +231,30 @@ fn replaced() -> Result<()> {
     }
     steps.sort_unstable();
     ensure!(steps == [50, 70], "{steps:?}");
+    target.expect_clean()
+}
+
+/// As large as the one that goes, of which nothing is measured.
+fn same_size() -> Result<()> {
+    let (mut target, dir) = (start()?, scratch());
+    let (first, second) = (dir.join("first.so"), dir.join("second.so"));
+    std::fs::copy(plug_in()?, &first)?;
+    std::fs::copy(plug_in()?, &second)?;
+    expect(
+        &mut target,
+        &format!("load 0 {}", first.display()),
+        "loaded",
+    )?;
+    let file = dir.join("size.hop");
+    let record = following(target.pid(), &["second.so!plug_*"], &file);
+    let recording = Recording::start_command(record, &file)?;
+    target.told(&format!("again 0 {}", second.display()))?;
+    expect(&mut target, "measured 0", "measured")?;
+    call(&mut target, 0, 80)?;
+    recording.stop()?;
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    ensure!(report.entries("plug_step") == 80);
     target.expect_clean()
 }
 
