@@ -17,6 +17,8 @@ fn through() -> Result<()> {
     let (mut target, plug_in, file) = (start()?, throwing()?, scratch().join("through.hop"));
     let record = following(target.pid(), &["through", "plug_*"], &file);
     let recording = Recording::start_command(record, &file)?;
+    // What raises nothing changes nothing for who comes then.
+    load(&mut target, 1, &super::plug_in()?)?;
     load(&mut target, 0, &plug_in)?;
     expect(&mut target, "call 0 300", "100")?;
     let said = recording.stop()?;
