@@ -5,6 +5,7 @@ mod software;
 
 use crate::recording::{Recording, Report, command};
 use crate::told::Told;
+use crate::top::growing::Top;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, compile, compile_c, hopscope, scratch};
 use serde_json::Value;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("loads::in_the_place_of_another", &[Gcc], same_size);
     suite.case("loads::calls_through_slots", &[Gcc], slots);
     suite.case("loads::two_processes_share_rows", &[Gcc], two_processes);
+    suite.case("loads::in_top", &[Gcc], in_top);
     suite.case("loads::not_asked_for", &[Gcc], not_asked_for);
     ends::register(suite);
     exceptions::register(suite);
@@ -294,6 +296,19 @@ fn two_processes() -> Result<()> {
     ensure!(steps == 100, "{steps}");
     first.expect_clean()?;
     second.expect_clean()
+}
+
+fn in_top() -> Result<()> {
+    let (mut target, plug_in) = (start()?, plug_in()?);
+    let options = ["--follow-dlopen", "-f", "plug_*", "-f", "own"];
+    let top = Top::start(target.pid(), &options)?;
+    load(&mut target, 0, &plug_in)?;
+    call(&mut target, 0, 100)?;
+    target.told("own 1")?;
+    let calls = top.stop()?;
+    let counted = ["plug_step", "plug_run", "own"].map(|f| calls.get(f).copied());
+    ensure!(counted == [Some(100), Some(1), Some(1)], "{calls:?}");
+    target.expect_clean()
 }
 
 fn not_asked_for() -> Result<()> {

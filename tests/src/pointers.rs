@@ -2,6 +2,7 @@
 use crate::inlined::said_the_same as same;
 use crate::recording::{Recording, Report, command, command_with_buffer};
 use crate::told::Told;
+use crate::top::growing::Top;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, compile, compile_c, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
@@ -34,6 +35,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("pointers::forked_children", gcc, forked);
     suite.case("pointers::files_that_a_child_loads", gcc, loaded_by_a_child);
     suite.case("pointers::of_all_those_that_call", gcc, who_calls);
+    suite.case("pointers::in_top", gcc, in_top);
     suite.case("pointers::refused_in_one_line", gcc, refused);
 }
 
@@ -305,6 +307,15 @@ fn killed() -> Result<()> {
     running.expect_clean()?;
     running.told("1")?;
     Ok(())
+}
+
+fn in_top() -> Result<()> {
+    let mut running = started("-O2")?;
+    let top = Top::start(running.pid(), &["-f", "calls:poll"])?;
+    running.told("100")?;
+    let calls = top.stop()?;
+    ensure!(calls.get(&by("pairs", "poll")) == Some(&100), "{calls:?}");
+    running.expect_clean()
 }
 
 /// Callees that were named before a file was begun are in it, and those that come while it is open.

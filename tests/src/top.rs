@@ -1,4 +1,5 @@
 //! `hopscope top`: what it counts, its screen, and that it leaves the target as it was however it ends.
+pub(crate) mod growing;
 mod terminal;
 
 use anyhow::{Context, Result, ensure};

@@ -28,6 +28,9 @@ pub struct TopArgs {
     /// How calls are led into the measured copies of functions
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = method())]
     method: Method,
+    /// Also measure what matches in modules that the targets load from now on (dlopen)
+    #[arg(long)]
+    follow_dlopen: bool,
     /// Refresh interval (100ms …)
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     interval: Duration,
@@ -103,6 +106,7 @@ impl TopArgs {
                 ordered_stamps: self.ordered_stamps,
                 ready_file: self.ready_file,
             },
+            follow_dlopen: self.follow_dlopen,
             interval: self.interval,
             duration: self.duration,
             max_overhead_percent: self.max_overhead,

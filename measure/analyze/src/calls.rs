@@ -4,7 +4,7 @@ use crate::balance::{Balance, Fate, Orphan};
 use crate::batch::Batch;
 use crate::index::Index;
 use crate::pair::{Call, Enter, Mark, Sink};
-use hopscope_event::{FunctionId, ThreadIx, Tsc};
+use hopscope_event::{FunctionEntry, FunctionId, ThreadIx, Tsc};
 use std::collections::HashMap;
 
 /// A call whose entry and exit were paired, and how deep it lay.
@@ -41,6 +41,11 @@ impl Calls {
             threads: HashMap::new(),
             balance: Balance::default(),
         }
+    }
+
+    /// Functions that came later.
+    pub fn add(&mut self, functions: &[FunctionEntry]) {
+        self.index.add(functions);
     }
 
     /// See [`Balance::calls_moved`].

@@ -17,17 +17,24 @@ pub struct Index {
 
 impl Index {
     pub fn new(functions: &[FunctionEntry], threads: &[ThreadEntry]) -> Index {
-        let known = || functions.iter().filter(|f| f.id.0 < FUNCTION_IDS_MAX);
-        let len = known().map(|f| f.id.0 as usize + 1).max().unwrap_or(0);
-        let mut module_of = vec![None; len];
-        for function in known() {
-            module_of[function.id.0 as usize] = Some(function.module);
-        }
         let process_of = threads.iter().map(|t| (t.ix, t.process)).collect();
-        Index {
-            module_of,
+        let mut index = Index {
+            module_of: Vec::new(),
             process_of,
             counters: Default::default(),
+        };
+        index.add(functions);
+        index
+    }
+
+    /// Functions that came later.
+    pub fn add(&mut self, functions: &[FunctionEntry]) {
+        for function in functions.iter().filter(|f| f.id.0 < FUNCTION_IDS_MAX) {
+            let at = function.id.0 as usize;
+            if at >= self.module_of.len() {
+                self.module_of.resize(at + 1, None);
+            }
+            self.module_of[at] = Some(function.module);
         }
     }
 

@@ -2,6 +2,7 @@
 mod calibrate;
 pub(crate) mod captures;
 mod exited_targets;
+pub(crate) mod following;
 mod listing;
 mod progress;
 mod request;

@@ -5,7 +5,6 @@ mod distress;
 mod dry_stop;
 mod end;
 mod flight;
-mod following;
 mod one_file;
 mod recorder;
 mod request;

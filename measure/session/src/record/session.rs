@@ -5,10 +5,10 @@ use super::one_file::{Drained, NewFile};
 use super::recorder::{Parts, open_switches};
 use super::sampling::{self, Asked};
 use super::slices::Beside;
-use super::{RecordRequest, budget, check_cost, dry_stop, following};
+use super::{RecordRequest, budget, check_cost, dry_stop};
 use crate::attach::{
-    Running, Shown, attach, prepare, report_failures, require_functions, targets, watched,
-    with_calibration, with_counters, write_listing, write_ready,
+    Running, Shown, attach, following, prepare, report_failures, require_functions, targets,
+    watched, with_calibration, with_counters, write_listing, write_ready,
 };
 use crate::error::{Context, Result, refuse};
 use crate::output;
@@ -61,9 +61,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     }
     let calls = selections.iter().any(|s| s.calls.is_some());
     if calls && request.follow_dlopen {
-        refuse!(
-            "--follow-dlopen measures functions of what is loaded later, and not what calls: calls there: leave out one of the two"
-        );
+        refuse!("{}", following::NOT_WITH_CALLS);
     }
     if calls && (request.budget_percent.is_some() || request.check_cost.is_some()) {
         refuse!(

@@ -1,19 +1,18 @@
 //! The lines of `--raw`: for each interval those functions that were called, and a line of losses.
 use super::live::Snapshot;
-use super::table::{Name, RowChoice, rows};
+use super::table::{RowChoice, rows};
 use hopscope_analyze::Quantile;
 use hopscope_report::Scale;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-pub struct Lines<'a> {
-    pub names: &'a [Name],
+pub struct Lines {
     pub scale: Scale,
     pub json: bool,
     pub corrected: bool,
 }
 
-impl Lines<'_> {
+impl Lines {
     pub fn titles(&self, out: &mut impl Write) -> io::Result<()> {
         if self.json {
             return Ok(());
@@ -31,12 +30,12 @@ impl Lines<'_> {
         snapshot: &Snapshot,
         choice: &RowChoice,
     ) -> io::Result<()> {
-        for row in rows(snapshot, self.names, choice) {
+        for row in rows(snapshot, choice) {
             let n = row.numbers;
             if n.calls == 0 {
                 continue;
             }
-            let name = &self.names[row.at];
+            let name = &snapshot.names[row.at];
             let ns = |quantile| match quantile {
                 Quantile::Ticks(ticks) => Some(self.scale.number(i128::from(ticks))),
                 Quantile::Empty | Quantile::Negative => None,

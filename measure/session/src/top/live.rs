@@ -1,11 +1,16 @@
 //! From records to what each function did in the last interval and since the start.
+use super::names::Names;
+use super::table::Name;
 use hopscope_analyze::StackOwners;
 use hopscope_analyze::{Calls, Correction, Distribution, Index, OwnedBatch, PlacedCall, Quantile};
-use hopscope_event::{ThreadEntry, Tsc};
+use hopscope_event::table::ModuleEntry;
+use hopscope_event::{FunctionEntry, ThreadEntry, Tsc};
 use hopscope_probe::recorder::Sink;
+use hopscope_probe::recorder::rows::NewRows;
 use hopscope_trace::TraceError;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bounded by the number of functions, and by what one visit of all rings brings.
 #[derive(Debug)]
@@ -16,6 +21,7 @@ pub struct Live {
     correction: Option<Correction>,
     now: Vec<Tally>,
     whole: Vec<Tally>,
+    names: Names,
     lost: u64,
     torn: u64,
     records: u64,
@@ -67,6 +73,8 @@ pub struct Snapshot {
     pub calls_unmeasured: u64,
     pub threads: u64,
     pub slowdown_percent: Option<f64>,
+    /// Of the functions, in their order.
+    pub names: Arc<Vec<Name>>,
 }
 
 impl Snapshot {
@@ -80,20 +88,28 @@ impl Snapshot {
 }
 
 impl Live {
-    pub fn new(index: Index, correction: Option<Correction>) -> Live {
-        let functions = index.functions();
-        let tallies = || (0..functions).map(|_| Tally::default()).collect();
+    pub fn new(correction: Option<Correction>) -> Live {
         Live {
-            calls: Calls::new(index),
+            calls: Calls::new(Index::default()),
             owners: StackOwners::default(),
             correction,
-            now: tallies(),
-            whole: tallies(),
+            now: Vec::new(),
+            whole: Vec::new(),
+            names: Names::default(),
             lost: 0,
             torn: 0,
             records: 0,
             threads: 0,
         }
+    }
+
+    /// Functions whose records may come from now on.
+    pub fn add(&mut self, modules: &[ModuleEntry], functions: &[FunctionEntry]) {
+        self.names.add(modules, functions);
+        self.calls.add(functions);
+        let functions = self.names.all().len();
+        self.now.resize_with(functions, Tally::default);
+        self.whole.resize_with(functions, Tally::default);
     }
 
     /// What happened since the last one; a new interval begins. Losses are counted up by the
@@ -112,6 +128,7 @@ impl Live {
             torn_whole: self.torn,
             moved_whole: self.calls.calls_moved(),
             threads: self.threads,
+            names: self.names.all().clone(),
             ..Snapshot::default()
         };
         let used = self.now.iter_mut().filter(|t| t.calls > 0);
@@ -172,6 +189,11 @@ impl Tally {
 pub struct Shared(pub Rc<RefCell<Live>>);
 
 impl Sink for Shared {
+    fn rows(&mut self, new: &NewRows) -> Result<(), TraceError> {
+        self.0.borrow_mut().add(&new.modules, &new.functions);
+        Ok(())
+    }
+
     fn thread(&mut self, entry: &ThreadEntry) -> Result<(), TraceError> {
         let mut live = self.0.borrow_mut();
         live.threads += 1;
@@ -217,8 +239,10 @@ mod tests {
             file: None,
             line: None,
         };
-        let index = Index::new(&[function(0), function(1)], &[]);
-        Shared(Rc::new(RefCell::new(Live::new(index, None))))
+        let mut live = Live::new(None);
+        live.add(&[], &[function(0)]);
+        live.add(&[], &[function(1)]);
+        Shared(Rc::new(RefCell::new(live)))
     }
 
     fn feed(live: &mut Shared, first_index: u64, lost_before: u64, records: &[Record]) {

@@ -5,6 +5,7 @@ mod intervals;
 mod keys;
 mod lines;
 mod live;
+mod names;
 mod request;
 mod save;
 mod screen;

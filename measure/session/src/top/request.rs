@@ -6,6 +6,8 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct TopRequest {
     pub attach: AttachRequest,
+    /// What matches is measured, too, when targets load it later.
+    pub follow_dlopen: bool,
     /// Between two pictures.
     pub interval: Duration,
     pub duration: Option<Duration>,

@@ -1,6 +1,5 @@
 //! A snapshot as a file: every function, the last interval and since the start.
 use super::live::{Numbers, Snapshot};
-use super::table::Name;
 use crate::error::{Context, Result, refuse};
 use crate::output::OWNER_ONLY;
 use hopscope_analyze::Quantile;
@@ -11,15 +10,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 /// Writes it to a new file in the current directory, and gives its name.
-pub fn save(
-    snapshot: &Snapshot,
-    names: &[Name],
-    scale: &Scale,
-    corrected: bool,
-) -> Result<PathBuf> {
+pub fn save(snapshot: &Snapshot, scale: &Scale, corrected: bool) -> Result<PathBuf> {
     let (path, file) = fresh()?;
     let mut out = BufWriter::new(file);
-    write(&mut out, snapshot, names, scale, corrected)
+    write(&mut out, snapshot, scale, corrected)
         .and_then(|()| out.flush())
         .with_context(|| format!("writing {}", path.display()))?;
     Ok(path)
@@ -46,7 +40,6 @@ fn fresh() -> Result<(PathBuf, File)> {
 fn write(
     out: &mut impl Write,
     s: &Snapshot,
-    names: &[Name],
     scale: &Scale,
     corrected: bool,
 ) -> std::io::Result<()> {
@@ -58,7 +51,7 @@ fn write(
          whole_s,whole_calls,whole_self_ns,whole_p50_ns,whole_p99_ns,whole_max_ns,\
          lost_records,torn_records,calls_unmeasured,calls_moved"
     )?;
-    for (name, (now, whole)) in names.iter().zip(s.now.iter().zip(&s.whole)) {
+    for (name, (now, whole)) in s.names.iter().zip(s.now.iter().zip(&s.whole)) {
         writeln!(
             out,
             "{},{},{times},{:.3},{},{:.3},{},{},{},{},{}",
@@ -100,6 +93,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Name;
     use super::*;
     use hopscope_event::TscFrequency;
     use hopscope_report::TimeUnit;
@@ -119,11 +113,12 @@ mod tests {
         let snapshot = Snapshot {
             now: vec![Numbers::default()],
             whole: vec![numbers],
+            names: vec![name].into(),
             ..Snapshot::default()
         };
         let scale = Scale::new(TimeUnit::Ns, TscFrequency(2_000_000_000));
         let mut out = Vec::new();
-        write(&mut out, &snapshot, &[name], &scale, true).expect("to memory");
+        write(&mut out, &snapshot, &scale, true).expect("to memory");
         let text = String::from_utf8(out).expect("text");
         let (titles, line) = text.trim_end().split_once('\n').expect("two lines");
         assert!(

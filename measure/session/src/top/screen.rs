@@ -36,6 +36,7 @@ struct State {
 
 impl State {
     fn take(&mut self, snapshot: Snapshot) {
+        self.history.resize(snapshot.now.len(), VecDeque::new());
         for (past, now) in self.history.iter_mut().zip(&snapshot.now) {
             past.push_back(now.calls as f64 / snapshot.span_s.max(1e-9));
             if past.len() > HISTORY {
@@ -51,7 +52,7 @@ pub fn run(shown: &Shown, snapshots: &Receiver<Snapshot>, stop: &AtomicBool) -> 
     let mut screen = Screen(ratatui::try_init()?);
     let mut state = State {
         keys: Keys::new(shown.by),
-        history: vec![VecDeque::new(); shown.names.len()],
+        history: Vec::new(),
         snapshot: Snapshot::default(),
         latest: Snapshot::default(),
         message: "measuring".to_owned(),
@@ -102,7 +103,7 @@ fn saved(shown: &Shown, state: &State) -> String {
     } else {
         &state.latest
     };
-    match save(snapshot, &shown.names, &shown.scale, shown.corrected) {
+    match save(snapshot, &shown.scale, shown.corrected) {
         Ok(path) => format!("saved to {}", path.display()),
         Err(error) => format!("not saved: {}", in_one_line(&error)),
     }
@@ -111,7 +112,6 @@ fn saved(shown: &Shown, state: &State) -> String {
 fn draw(screen: &mut Screen, shown: &Shown, state: &State) -> io::Result<()> {
     let view = View {
         title: &shown.title,
-        names: &shown.names,
         scale: shown.scale,
         corrected: shown.corrected,
         snapshot: &state.snapshot,

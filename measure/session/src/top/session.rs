@@ -4,25 +4,25 @@ use super::live::{Live, Shared, Snapshot};
 use super::request::TopRequest;
 use super::show::show;
 use super::shown::Shown;
-use super::table::Name;
 use crate::attach::{
-    attach, prepare, report_failures, require_functions, targets, watched, with_calibration,
-    write_ready,
+    attach, following, prepare, report_failures, require_functions, targets, watched,
+    with_calibration, write_ready,
 };
 use crate::error::{Context, Result, refuse};
 use crate::signals::stop_at_signals;
-use hopscope_analyze::{Correction, Index};
+use hopscope_analyze::Correction;
 use hopscope_event::{ProcessIx, RecordingMeta};
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::instrument::capture::parse::Selection;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, host_has_bmi2};
-use hopscope_probe::locate::basename;
 use hopscope_probe::locate::pattern::Pattern;
 use hopscope_probe::plan::Plan;
+use hopscope_probe::recorder::following::Following;
 use hopscope_probe::recorder::governor::Governor;
 use hopscope_probe::recorder::{Ended, Limits, Numbers, Recorder, RecorderResult, Target};
-use hopscope_report::{Scale, TimeUnit, printable};
+use hopscope_report::{Scale, TimeUnit};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,22 +43,33 @@ pub fn run(request: &TopRequest) -> Result<bool> {
     hopscope_process::fault::arm();
     let stop = Arc::new(AtomicBool::new(false));
     stop_at_signals(&stop)?;
-    let (installed, plan, meta) = begin(request)?;
+    let Begun {
+        following,
+        installed,
+        plan,
+        meta,
+    } = begin(request)?;
     let shown = shown(request, &installed, &plan, &meta);
-    let live = Rc::new(RefCell::new(Live::new(
-        Index::new(&plan.functions, &[]),
-        meta.probe_cost.map(Correction::new),
-    )));
+    let mut live = Live::new(meta.probe_cost.map(Correction::new));
+    live.add(&plan.modules, &plan.functions);
+    let live = Rc::new(RefCell::new(live));
     let (sender, receiver) = sync_channel(4);
     let output = output(shown, receiver, &stop);
     let intervals = Intervals::new(request.interval, live.clone(), sender);
-    let targets = watched(installed, &plan, false);
+    let mut targets = watched(installed, &plan, false);
+    following::join(&mut targets, following.as_ref());
+    let targets = (following, targets);
     let outcome = look(request, targets, &meta, live, &stop, &intervals);
     let missed = intervals.finish(outcome.calls_unmeasured);
     end(&outcome, missed, output)
 }
 
-type Begun = (Vec<(ProcessIx, Installed)>, Plan, RecordingMeta);
+struct Begun {
+    following: Option<Following>,
+    installed: Vec<(ProcessIx, Installed)>,
+    plan: Plan,
+    meta: RecordingMeta,
+}
 
 fn begin(request: &TopRequest) -> Result<Begun> {
     let asked = &request.attach;
@@ -66,21 +77,25 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let selections: Vec<_> = functions
         .map(|text| Selection::without_captures(text))
         .collect::<std::result::Result<_, _>>()?;
-    if selections.iter().any(|s: &Selection| s.calls.is_some()) {
-        refuse!(
-            "what calls through pointers (calls:) call is known once they are made: use record"
-        );
+    let calls = selections.iter().any(|s| s.calls.is_some());
+    if calls && request.follow_dlopen {
+        refuse!("{}", following::NOT_WITH_CALLS);
     }
     let mut plan = Plan::new(
         Pattern::parse_all(&asked.exclude)?,
         asked.assume_no_exceptions,
     );
     plan.method = asked.method;
-    let mut wanted = Vec::new();
+    plan.follows_loads = request.follow_dlopen;
+    let (mut wanted, mut judged) = (Vec::new(), HashMap::new());
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(asked)?.into_iter().enumerate() {
         match prepare(pid, &selections, asked, true, &mut plan) {
-            Ok(found) => wanted.push((targets::entry(ProcessIx(n as u32), pid), found.items)),
+            Ok(found) => {
+                let process = ProcessIx(n as u32);
+                judged.insert(process, (found.shadow_stack, found.policy));
+                wanted.push((targets::entry(process, pid), found.items));
+            }
             Err(e) => failures.push(e),
         }
     }
@@ -96,14 +111,22 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         follow_forks: false,
     };
     let (meta, _) = with_calibration(asked, &options);
-    let mut installed = Vec::new();
+    let (mut installed, mut processes) = (Vec::new(), Vec::new());
     for (process, items) in wanted {
         match attach(&process, &items, &mut plan, &meta, &options) {
-            Ok(done) => installed.push((process.ix, done)),
+            Ok(done) => {
+                installed.push((process.ix, done));
+                processes.push(process);
+            }
             Err(e) => failures.push(e),
         }
     }
     report_failures(&mut failures, installed.is_empty())?;
+    let following = request.follow_dlopen.then(|| {
+        let what = (&selections[..], &meta, options);
+        following::begin(&installed, &processes, judged, &plan, what)
+    });
+    let following = following.transpose()?;
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
     // The screen would hide what is said now, and whoever waits for the file would wait for ever.
     write_ready(asked, &pids)?;
@@ -111,7 +134,12 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         let n = plan.refusals.len();
         crate::status::say!("{n} matching functions are refused; hopscope functions shows why");
     }
-    Ok((installed, plan, meta))
+    Ok(Begun {
+        following,
+        installed,
+        plan,
+        meta,
+    })
 }
 
 fn shown(
@@ -121,17 +149,12 @@ fn shown(
     meta: &RecordingMeta,
 ) -> Shown {
     let pids: Vec<_> = installed.iter().map(|(_, i)| i.pid.to_string()).collect();
-    let names = plan.functions.iter().map(|f| Name {
-        function: printable(&f.name),
-        module: printable(basename(plan.modules[f.module.0 as usize].path.as_ref())),
-    });
     Shown {
         title: format!(
             "pid {}, {} functions",
             pids.join(", "),
             plan.functions.len()
         ),
-        names: names.collect(),
         scale: Scale::new(TimeUnit::Ns, meta.tsc_frequency),
         corrected: meta.probe_cost.is_some(),
         by: request.sort,
@@ -158,14 +181,14 @@ fn output(
 
 fn look(
     request: &TopRequest,
-    targets: Vec<Target>,
+    (following, targets): (Option<Following>, Vec<Target>),
     meta: &RecordingMeta,
     live: Rc<RefCell<Live>>,
     stop: &AtomicBool,
     intervals: &Intervals,
 ) -> RecorderResult {
     let recorder = Recorder {
-        following: None,
+        following,
         targets,
         writer: &mut Shared(live),
         limits: Limits {

@@ -22,7 +22,6 @@ pub fn show(shown: &Shown, snapshots: &Receiver<Snapshot>, stop: &AtomicBool) ->
 
 fn lines(shown: &Shown, snapshots: &Receiver<Snapshot>) -> io::Result<()> {
     let lines = Lines {
-        names: &shown.names,
         scale: shown.scale,
         json: shown.json,
         corrected: shown.corrected,

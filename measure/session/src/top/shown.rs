@@ -1,12 +1,10 @@
 //! What is shown of a program that is looked at.
 use super::by::By;
-use super::table::Name;
 use hopscope_report::Scale;
 
 /// What the picture or the lines need besides the numbers.
 pub struct Shown {
     pub title: String,
-    pub names: Vec<Name>,
     pub scale: Scale,
     pub corrected: bool,
     pub by: By,

@@ -5,7 +5,7 @@ use hopscope_analyze::Quantile;
 use std::cmp::Reverse;
 
 /// What is known of a function before anything is measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Name {
     pub function: String,
     pub module: String,
@@ -31,7 +31,8 @@ pub struct RowChoice {
     pub whole: bool,
 }
 
-pub fn rows(snapshot: &Snapshot, names: &[Name], choice: &RowChoice) -> Vec<Row> {
+pub fn rows(snapshot: &Snapshot, choice: &RowChoice) -> Vec<Row> {
+    let names = &snapshot.names;
     let (all, span_s) = if choice.whole {
         (&snapshot.whole, snapshot.since_start_s)
     } else {
@@ -45,7 +46,7 @@ pub fn rows(snapshot: &Snapshot, names: &[Name], choice: &RowChoice) -> Vec<Row>
     };
     let mut rows: Vec<Row> = all
         .iter()
-        .zip(names)
+        .zip(names.iter())
         .enumerate()
         .filter(|(_, (_, name))| wanted(name))
         .map(|(at, (numbers, _))| Row {
@@ -106,7 +107,7 @@ mod tests {
             function: function.into(),
             module: module.into(),
         };
-        let names = [name("acl", "acl.so"), name("nat", "nf"), name("Ab", "nf")];
+        let names = vec![name("acl", "acl.so"), name("nat", "nf"), name("Ab", "nf")];
         let snapshot = Snapshot {
             now: vec![
                 numbers(10, 300, 5),
@@ -115,10 +116,11 @@ mod tests {
             ],
             whole: vec![Numbers::default(); 3],
             span_s: 2.0,
+            names: names.into(),
             ..Snapshot::default()
         };
         let order = |by, filter: &str| -> Vec<usize> {
-            let rows = rows(&snapshot, &names, &choice(by, filter));
+            let rows = rows(&snapshot, &choice(by, filter));
             rows.iter().map(|r| r.at).collect()
         };
         assert_eq!(order(By::Share, ""), [0, 1, 2]);
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(order(By::Max, ""), [1, 2, 0]);
         assert_eq!(order(By::Name, ""), [2, 0, 1]);
         assert_eq!(order(By::Name, "NF!"), [2, 1]);
-        let first = rows(&snapshot, &names, &choice(By::Share, ""))[0];
+        let first = rows(&snapshot, &choice(By::Share, ""))[0];
         assert_eq!((first.calls_per_s, first.share), (5.0, 0.75));
     }
 }

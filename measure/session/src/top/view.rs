@@ -2,7 +2,7 @@
 use super::by::By;
 use super::keys::Keys;
 use super::live::Snapshot;
-use super::table::{Name, Row, rows};
+use super::table::{Row, rows};
 use crate::slowdown;
 use hopscope_report::Scale;
 use ratatui::Frame;
@@ -19,7 +19,6 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 pub struct View<'a> {
     pub title: &'a str,
-    pub names: &'a [Name],
     pub scale: Scale,
     pub corrected: bool,
     pub snapshot: &'a Snapshot,
@@ -98,7 +97,7 @@ impl View<'_> {
 
     fn table(&self, frame: &mut Frame<'_>, area: Rect) {
         let choice = &self.keys.choice;
-        let all = rows(self.snapshot, self.names, choice);
+        let all = rows(self.snapshot, choice);
         let first = self.keys.first_row.min(all.len().saturating_sub(1));
         let shown: Vec<TableRow<'_>> = all[first..].iter().map(|row| self.row(row)).collect();
         let title = |text: &'static str, by: By| {
@@ -135,7 +134,7 @@ impl View<'_> {
     }
 
     fn row(&self, row: &Row) -> TableRow<'_> {
-        let name = &self.names[row.at];
+        let name = &self.snapshot.names[row.at];
         let right = |text: String| Cell::new(Line::from(text).right_aligned());
         let quantile = |q| right(self.scale.quantile(q));
         let n = row.numbers;
@@ -209,6 +208,7 @@ fn spark(values: Option<&VecDeque<f64>>, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::Name;
     use super::*;
     use crate::top::live::Numbers;
     use hopscope_analyze::Quantile;
@@ -226,7 +226,12 @@ mod tests {
             max: Quantile::Ticks(max),
         };
         let now = vec![numbers(12_345, 9_000, 90_000), numbers(20, 1_000, 5_000)];
+        let name = |function: &str| Name {
+            function: function.into(),
+            module: "nf".into(),
+        };
         let snapshot = Snapshot {
+            names: vec![name("acl_match"), name("nat_out")].into(),
             whole: now.clone(),
             now,
             span_s: 1.0,
@@ -236,18 +241,12 @@ mod tests {
             threads: 2,
             ..Snapshot::default()
         };
-        let name = |function: &str| Name {
-            function: function.into(),
-            module: "nf".into(),
-        };
-        let names = [name("acl_match"), name("nat_out")];
         let history = [
             VecDeque::from([1.0, 4.0, 8.0]),
             VecDeque::from([0.0, 0.0, 5.0]),
         ];
         let view = View {
             title: "nf, pid 41",
-            names: &names,
             scale: Scale::new(TimeUnit::Ns, TscFrequency(2_000_000_000)),
             corrected: true,
             snapshot: &snapshot,

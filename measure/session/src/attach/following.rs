@@ -9,10 +9,13 @@ use hopscope_probe::recorder::following::{Follow, Followed, Following};
 use hopscope_probe::recorder::{RecorderResult, Target};
 use std::collections::HashMap;
 
-/// How the functions of each process are judged.
-pub(super) type Judged = (bool, Policy);
+/// Why not with `calls:`.
+pub(crate) const NOT_WITH_CALLS: &str = "--follow-dlopen measures functions of what is loaded later, and not what calls: calls there: leave out one of the two";
 
-pub(super) fn begin(
+/// How the functions of each process are judged.
+pub(crate) type Judged = (bool, Policy);
+
+pub(crate) fn begin(
     installed: &[(ProcessIx, Installed)],
     processes: &[ProcessEntry],
     mut judged: HashMap<ProcessIx, Judged>,
@@ -50,7 +53,7 @@ pub(super) fn begin(
 }
 
 /// `following`: of these targets, in their order.
-pub(super) fn join(targets: &mut [Target], following: Option<&Following>) {
+pub(crate) fn join(targets: &mut [Target], following: Option<&Following>) {
     let sides = following.into_iter().flat_map(Following::sides);
     for (target, (told, beside)) in targets.iter_mut().zip(sides) {
         target.follow(told, beside);
@@ -58,7 +61,7 @@ pub(super) fn join(targets: &mut [Target], following: Option<&Following>) {
 }
 
 /// The tables as they are at the end. Where nothing was ever measured, that is noted.
-pub(super) fn grown(outcome: &mut RecorderResult, selections: &[Selection]) -> Option<Plan> {
+pub(crate) fn grown(outcome: &mut RecorderResult, selections: &[Selection]) -> Option<Plan> {
     let plan = outcome.plan.take()?();
     if plan.functions.is_empty() {
         let asked: Vec<String> = selections.iter().map(ToString::to_string).collect();
