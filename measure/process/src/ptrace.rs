@@ -49,6 +49,19 @@ pub fn cont(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_CONT, tid, 0, signal as usize).map(drop)
 }
 
+/// Lets a thread that was asked to stop go on from another stop, with that one's signal or 0, towards the one it was asked
+/// for.
+///
+/// It has to be asked again. Every stop takes a pending interrupt with it, also one that came after the thread had looked
+/// for it: for a timer's signal the kernel lets go of its lock in between (`get_signal`, `dequeue_signal`, `ptrace_stop`,
+/// kernel/signal.c). The thread would run on, and stop at each of its signals instead. Where these come faster than we
+/// pass them on and their handler does not block them, handlers nest, each before its first instruction, until their stack
+/// is full.
+pub fn cont_to_interrupt(tid: i32, signal: i32) -> io::Result<()> {
+    interrupt(tid)?;
+    cont(tid, signal)
+}
+
 /// One instruction.
 pub fn step(tid: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize).map(drop)

@@ -91,9 +91,9 @@ fn goes_on(tid: i32) -> bool {
             let _ = ptrace::regs(tid).and_then(|mut regs| restart_syscall::ensure(tid, &mut regs));
             ptrace::detach(tid).is_ok()
         }
-        // The interrupt is still to come.
-        Ok(Waited::Signal(signal)) => ptrace::cont(tid, signal).is_err(),
-        Ok(Waited::SystemCall) => ptrace::cont(tid, 0).is_err(),
+        // The stop that it was asked for is still to come.
+        Ok(Waited::Signal(signal)) => ptrace::cont_to_interrupt(tid, signal).is_err(),
+        Ok(Waited::SystemCall) => ptrace::cont_to_interrupt(tid, 0).is_err(),
         Ok(Waited::Gone) | Err(_) => true,
     }
 }
@@ -101,10 +101,33 @@ fn goes_on(tid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::rt_priority::{self, RealTime};
+    use super::super::stop::signalled;
     use super::*;
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
     use std::process::Command;
+
+    /// A thread that the signal stopped after it had looked for an interrupt, and before it could stop for that.
+    #[test]
+    fn who_is_let_go_while_a_signal_stops_it_goes_on() {
+        let mut sleeps = Command::new("sleep").arg("1000").spawn().expect("started");
+        let tid = sleeps.id() as i32;
+        let seized = seize(tid, tid);
+        signalled::stop_by_signal(tid);
+        let_go(tid, &[tid]);
+        let mut timeout = StopTimeout::new();
+        let is_late = || LATE.with_borrow(|late| late.contains(&tid));
+        let late = is_late();
+        while is_late() && timeout.wait(1) {
+            detach_late_stoppers();
+        }
+        let status = Status::read(tid, tid);
+        // Before anything is asserted: it sleeps for long.
+        let ended = sleeps.kill().and_then(|()| sleeps.wait());
+        assert!(matches!(seized, Ok(Some(_))) && late);
+        assert_eq!(status.expect("it runs on").field("TracerPid"), Some("0"));
+        ended.expect("killed");
+    }
 
     /// Only one of the two can run: the target does not stop before we sleep.
     #[test]

@@ -320,10 +320,13 @@ impl StoppedProcess {
                 }
                 Ok(true)
             }
-            // A signal is being delivered: let it, the interrupt is still pending and stops the
-            // thread before the handler's first instruction.
-            Waited::Signal(signal) => ptrace::cont(tid, signal).map(|()| false),
-            Waited::SystemCall => ptrace::cont(tid, 0).map(|()| false),
+            // A signal is being delivered: let it, the interrupt stops the thread before the handler's
+            // first instruction.
+            Waited::Signal(signal) => ptrace::cont_to_interrupt(tid, signal).map(|()| false),
+            Waited::SystemCall => ptrace::cont_to_interrupt(tid, 0).map(|()| false),
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod signalled;

@@ -1,7 +1,7 @@
 //! Stopped again and again while signals arrive and threads come and go: no signal is lost, and
 //! whoever says that all threads stand still has looked again.
 use super::target::{Target, compile};
-use hopscope_process::stop_all;
+use hopscope_process::{StoppedProcess, stop_all};
 
 fn rounds() -> u32 {
     let full = std::env::var("HOPSCOPE_COUNTS").is_ok_and(|counts| counts == "full");
@@ -39,5 +39,20 @@ fn a_thread_made_meanwhile_stands_still_too() {
         stopped.resume().unwrap();
     }
     target.tell();
+    assert_eq!(target.exit_code(), Some(0));
+}
+
+/// As many stops as [`rounds`], and the time between two is enough for all handlers: none lies on another's stack.
+#[test]
+fn handlers_of_a_timer_do_not_pile_up() {
+    let mut target = Target::start(&compile("nested"), "");
+    assert_eq!(target.line(), "ready");
+    for round in 0..rounds() {
+        let stopped = stop_all(target.pid()).and_then(StoppedProcess::resume);
+        stopped.unwrap_or_else(|e| panic!("round {round}: {e}"));
+        target.tell();
+        assert_eq!(target.line(), "round", "gone in round {round}");
+    }
+    target.close_input();
     assert_eq!(target.exit_code(), Some(0));
 }
