@@ -21,6 +21,10 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("loads::another_file_in_its_place", &[Gcc], replaced);
     suite.case("loads::in_the_place_of_another", &[Gcc], same_size);
     suite.case("loads::calls_through_slots", &[Gcc], slots);
+    suite.case("loads::slots_of_another_file", &[Gcc], || turns(true));
+    suite.case("loads::slots_of_another_file_not_followed", &[Gcc], || {
+        turns(false)
+    });
     suite.case("loads::two_processes_share_rows", &[Gcc], two_processes);
     suite.case("loads::in_top", &[Gcc], in_top);
     suite.case("loads::not_asked_for", &[Gcc], not_asked_for);
@@ -162,7 +166,7 @@ fn nothing_ever() -> Result<()> {
     let (target, file) = (start()?, scratch().join("ever.hop"));
     let record = following(target.pid(), &["no_such_*"], &file);
     let said = Recording::start_command(record, &file)?.stop()?;
-    let note = "nothing was measured: no module, loaded before or while recording, has functions that match no_such_*";
+    let note = "no module, loaded before or while recording, has functions that match no_such_*";
     ensure!(notes(&said).contains(note), "{said}");
     target.expect_clean()
 }
@@ -275,6 +279,41 @@ fn slots() -> Result<()> {
     ensure!(tiny == 90, "{tiny}: {:?}", report.functions);
     target.expect_clean()?;
     call(&mut target, 0, 10)
+}
+
+/// Slots that are not bound yet lie, and read, as those of the file that was there before, and are of another function.
+fn turns(follow: bool) -> Result<()> {
+    const ROUNDS: u64 = 12;
+    let (mut target, dir) = (start()?, scratch());
+    let (first, second) = (dir.join("lazy_a.so"), dir.join("lazy_b.so"));
+    let flags = [&SHARED[..], &["-fno-builtin", "-Wl,-z,lazy"]].concat();
+    std::fs::copy(compile_c(&["loads/lazy.c"], &flags)?, &first)?;
+    let flags = [&flags[..], &["-DSECOND"]].concat();
+    std::fs::copy(compile_c(&["loads/lazy.c"], &flags)?, &second)?;
+    let file = dir.join("turns.hop");
+    // What is there at the attach goes when the first turn begins.
+    expect(
+        &mut target,
+        &format!("load 0 {}", first.display()),
+        "loaded",
+    )?;
+    let patterns = ["lazy_?.so->libc.so.6!atol", "lazy_?.so->libc.so.6!a64l"];
+    let record = match follow {
+        true => following(target.pid(), &patterns, &file),
+        false => command(target.pid(), &patterns, &file),
+    };
+    let recording = Recording::start_command(record, &file)?;
+    expect(&mut target, "unload 0", "unloaded")?;
+    let turns = format!("turns {ROUNDS} {} {}", first.display(), second.display());
+    expect(&mut target, &turns, "0 wrong")?;
+    recording.stop()?;
+    let report = Report::read(&file)?;
+    report.expect_whole()?;
+    for (function, module) in [("atol", "lazy_a.so"), ("a64l", "lazy_b.so")] {
+        let calls = report.entries(&format!("{function} [called from {module}]"));
+        ensure!(calls <= 10 * ROUNDS, "{module}: {calls}");
+    }
+    target.expect_clean()
 }
 
 /// What both of them loaded is named once.

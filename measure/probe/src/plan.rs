@@ -63,6 +63,8 @@ pub struct Plan {
     watches: HashMap<i32, Watch>,
     /// What each process had mapped when it was looked into.
     loads: HashMap<i32, Vec<MappedModule>>,
+    /// Selections, by number, that something matched.
+    matched: HashSet<usize>,
     switchers: HashSet<i32>,
     images: HashMap<PathBuf, (Arc<Image>, ModuleIx)>,
     /// Also by name: of one and the same function other calls may be measured in another process.
@@ -227,6 +229,12 @@ impl Plan {
         }
         self.check_captured(pid, selections)?;
         Ok(chosen.items)
+    }
+
+    /// Files that were read, by their paths.
+    pub fn files(&self) -> impl Iterator<Item = (&PathBuf, &Arc<Image>, ModuleIx)> {
+        let files = self.images.iter();
+        files.map(|(path, (image, ix))| (path, image, *ix))
     }
 
     /// For the recorder: whether what `pid` loads later changes what was judged here.

@@ -26,7 +26,7 @@ use hopscope_probe::live::install::{InstallOptions, Installed, install};
 use hopscope_probe::live::table::PatchTable;
 use hopscope_probe::plan::{Item, Plan};
 use hopscope_probe::recorder::Target;
-use hopscope_probe::recorder::callees::Numbering;
+use hopscope_probe::recorder::callees::{Callees, Numbering};
 use std::fs;
 
 /// What of a process is to be measured, and how its functions are judged.
@@ -103,8 +103,16 @@ pub(crate) fn attach(
     table.counters = plan.counters.clone();
     table.switches_stacks = plan.switches_stacks(process.pid);
     let selected: Vec<_> = items.iter().map(Item::selected).collect();
-    let installed = install(process.pid, selected, options, table)?;
-    plan.refuse_late(&installed.refused);
+    let nothing = plan.follows_loads.then(|| table.clone());
+    let installed = match (install(process.pid, selected, options, table), nothing) {
+        // All of it was unloaded meanwhile: as if it had not been there yet.
+        (Err(e), Some(table)) if e.is_of_what_was_chosen() => {
+            plan.forget_all(process.pid);
+            install(process.pid, Vec::new(), options, table)?
+        }
+        (installed, _) => installed?,
+    };
+    plan.refuse_late(process.pid, &installed.refused);
     Ok(installed)
 }
 
@@ -117,7 +125,7 @@ pub(crate) fn watched(
     let next = Numbering::after(plan.functions.len(), plan.modules.len());
     let target = |(ix, installed): (ProcessIx, Installed)| {
         let watch = plan.watch(installed.pid);
-        let callees = plan.callees(installed.pid, next.clone());
+        let callees = Callees::of_plan(plan, installed.pid, next.clone());
         let target = Target::new(installed, ix).watched(watch).naming(callees);
         match follow_forks {
             true => target.with_children(),

@@ -1,6 +1,7 @@
 /* Loads and unloads plug-ins, and calls them, as it is told: a line each, answered by a line. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -44,9 +45,24 @@ __attribute__((noinline)) long through(long (*f)(long), long x)
     return f(x) + 1;
 }
 
+/* Each where the other one was, called after others may have seen it. Results that are wrong, and calls of each. */
+static void in_turn(const char *first, const char *second, int rounds)
+{
+    int wrong = 0;
+    for (int i = 0; i < 2 * rounds; i++) {
+        void *handle = dlopen(i % 2 ? second : first, RTLD_LAZY | RTLD_LOCAL);
+        long (*run)(const char *) = (long (*)(const char *))dlsym(handle, "plug_run");
+        poll(NULL, 0, 5 + 40 * (i % 5));
+        for (int n = 0; n < 10; n++)
+            wrong += run("123") != (i % 2 ? a64l("123") : 123) + 100;
+        dlclose(handle);
+    }
+    printf("%d wrong\n", wrong);
+}
+
 static int load(int n, const char *path)
 {
-    plugs[n].handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    plugs[n].handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!plugs[n].handle)
         return 0;
     plugs[n].run = (run_fn)dlsym(plugs[n].handle, "plug_run");
@@ -117,6 +133,10 @@ int main(void)
             printf("%s\n", dlclose(plugs[n].handle) ? dlerror() : "unloaded");
         } else if (!strcmp(what, "own")) {
             printf("%ld\n", own(n) + behind_tiny());
+        } else if (!strcmp(what, "turns")) {
+            char second[4000] = "";
+            sscanf(line, "%*s %*d %*s %3999s", second);
+            in_turn(path, second, n);
         } else if (!strcmp(what, "again")) {
             /* At once where it was, most often: nobody has seen it gone. */
             Dl_info before, after;

@@ -14,7 +14,7 @@ use crate::instrument::emit::checked_copy;
 use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
 use crate::instrument::emit::slow::{self, Slow, SlowConfig};
-use crate::locate::Image;
+use crate::locate::{Image, Load};
 use crate::progress::{self, Phase};
 use hopscope_event::FunctionId;
 use hopscope_process::maps::{Mapping, find_gap_outside};
@@ -30,6 +30,8 @@ pub struct Selected<'a> {
     pub bias: u64,
     /// Where its module is mapped, data included.
     pub module: Range<u64>,
+    /// Of that module; `None`: whatever lies there.
+    pub load: Option<Load>,
     pub captures: &'a [Capture],
     /// Functions inlined into it that are timed.
     pub inlined: &'a Crossings,
@@ -504,6 +506,7 @@ mod tests {
             }],
             bias: *bias,
             module: HERE..HERE + 0x10000,
+            load: None,
             captures: &[],
             inlined: &none,
             slots: None,

@@ -84,6 +84,14 @@ pub enum LiveError {
 }
 
 impl LiveError {
+    /// Nothing is wrong with the process, but that what was to be measured does not run there as it was read.
+    pub fn is_of_what_was_chosen(&self) -> bool {
+        matches!(
+            self,
+            LiveError::Gone { .. } | LiveError::CodeDiffers { .. } | LiveError::Breakpoint { .. }
+        )
+    }
+
     pub fn io(pid: i32, what: impl Into<String>) -> impl FnOnce(io::Error) -> LiveError {
         let what = what.into();
         move |source| LiveError::Io { pid, what, source }

@@ -14,7 +14,8 @@ use super::rings::Rings;
 use super::settle;
 use super::site::{self, Patch};
 use super::slots;
-use super::standing::{self, LateRefusals};
+pub use super::standing::GONE;
+use super::standing::{self, LateRefusals, Loads};
 use super::switch::Batch;
 use super::symbols::{self, Copies};
 use super::table::{LedLoop, PatchTable, State};
@@ -22,17 +23,19 @@ use crate::instrument::body::Refusal;
 use crate::instrument::emit::probe::ProbeConfig;
 pub use crate::instrument::emit::probe::Stores;
 use crate::instrument::emit::slow::SlowConfig;
+use crate::locate::Load;
 use crate::memory::SharedWords;
 use hopscope_event::FunctionId;
 use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
+use hopscope_process::TID_OFFSETS;
+use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::memory_limit;
 use hopscope_process::stop_times::{self, StopTimes};
-use hopscope_process::{TID_OFFSETS, maps};
 use hopscope_process::{fault, fd_reserve, procfs};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
@@ -80,6 +83,8 @@ pub struct Installed {
     pub sites: Vec<(u64, FunctionId)>,
     /// That are to lead into copies, whenever they are bound.
     pub slots: Vec<GotPatch>,
+    /// Of the modules that these are in, by their addresses.
+    pub(super) slot_loads: HashMap<u64, Load>,
     /// Of a recording whose probes can be switched off: functions whose probes stay on.
     pub not_switched: u64,
     /// For [`Installed::write_symbols`].
@@ -269,6 +274,10 @@ fn attempt(
     table.shares_rings = shared.is_some();
     table.pool_contexts = options.contexts;
     table.ring_records_log2 = options.ring_records_log2;
+    let slot_loads = selected.iter().filter_map(|s| s.slots).flatten();
+    let slot_loads = slot_loads
+        .filter_map(|slot| Some((slot.at, slot.load?)))
+        .collect();
     let unwound = selected.iter().filter_map(|s| s.unwind);
     let there = settle::settle(
         pid,
@@ -298,7 +307,9 @@ fn attempt(
             .into_iter()
             .map(|(id, why)| (id, why.to_string())),
     );
-    let result = verified.and_then(|()| fill(pid, &memory, segments, &places, &arena, &mut table));
+    let moved = standing::other_loads(pid, &selected, &mappings);
+    let arrived = (&places, &arena, &mappings[..]);
+    let result = verified.and_then(|()| fill(pid, &memory, segments, arrived, &moved, &mut table));
     let mut notes = Vec::new();
     let (contexts, records_log2) = (options.contexts as usize, options.ring_records_log2);
     let mut rings = Rings::plan(pid, contexts, records_log2);
@@ -405,6 +416,7 @@ fn attempt(
     Ok(Installed {
         pid,
         slots: table.slots.clone(),
+        slot_loads,
         table,
         arena,
         pool: words,
@@ -436,8 +448,8 @@ fn fill(
     pid: i32,
     memory: &TargetMemory,
     segments: Vec<build::Segment>,
-    places: &Places,
-    arena: &File,
+    (places, arena, mappings): (&Places, &File, &[Mapping]),
+    moved: &HashSet<FunctionId>,
     table: &mut PatchTable,
 ) -> Result<(Vec<Linked>, LateRefusals), LiveError> {
     let (mut linked, mut gone) = (Vec::new(), Vec::new());
@@ -459,14 +471,17 @@ fn fill(
         linked.push(l);
     }
     let (mut patches, mut loops, mut slots) = (Vec::new(), Vec::new(), Vec::new());
+    let mut loads = Loads::new(pid, mappings);
     for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
         let mut original = [0u8; 5];
-        if memory.read(entry.patch_at, &mut original).is_err() {
+        let is_gone = moved.contains(&entry.id);
+        if is_gone || memory.read(entry.patch_at, &mut original).is_err() {
             gone.push((entry.id, standing::GONE.to_owned()));
             continue;
         }
         if let Some(led) = &entry.slots {
-            slots.extend(led.iter().map(|slot| GotPatch {
+            let there = led.iter().filter(|slot| loads.has(slot.load));
+            slots.extend(there.map(|slot| GotPatch {
                 at: slot.at,
                 function: entry.pieces[0].start,
                 found: slot.found,

@@ -5,8 +5,11 @@ use super::install::Installed;
 use super::led_slot::GotPatch;
 use super::remove;
 use super::site::Patch;
+use super::standing::{self, Loads};
 use hopscope_event::FunctionId;
+use hopscope_process::{maps, procfs};
 use std::collections::HashSet;
+use std::fs::File;
 
 impl Installed {
     /// Leads what the dynamic linker has bound since the last look, all in one stop. How many.
@@ -17,8 +20,26 @@ impl Installed {
         if self.restored || !got::open(&self.memory, &self.slots) {
             return Ok(0);
         }
-        let stopped = hopscope_process::stop_all(self.pid)?;
-        let led = got::lead(&stopped, &self.memory, &self.slots);
+        let pid = self.pid;
+        let failed = || LiveError::io(pid, "reading its memory map");
+        let mappings = maps::read(pid).map_err(failed())?;
+        let maps = File::open(format!("/proc/{}/maps", procfs::memory_holder(pid)));
+        let maps = maps.map_err(failed())?;
+        // Another module may lie where these were by now, and have the same words there, which say other functions.
+        let mut loads = Loads::new(pid, &mappings);
+        let load = |slot: &GotPatch| self.slot_loads.get(&slot.at).copied();
+        let there = self.slots.iter().filter(|slot| loads.has(load(slot)));
+        let mut there: Vec<GotPatch> = there.copied().collect();
+        if !got::open(&self.memory, &there) {
+            return Ok(0);
+        }
+        let stopped = hopscope_process::stop_all(pid)?;
+        let sites = there.iter().map(|slot| slot.at);
+        let moved = standing::moved_away(pid, sites, &mappings, &maps);
+        let led = moved.map_err(failed()).and_then(|moved| {
+            there.retain(|slot| !moved.contains(&slot.at));
+            got::lead(&stopped, &self.memory, &there)
+        });
         stopped.resume()?;
         led
     }

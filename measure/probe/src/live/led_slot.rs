@@ -1,4 +1,5 @@
 //! A slot of a global offset table that leads into a copy, and what may be found in it later.
+use crate::locate::Load;
 use serde::{Deserialize, Serialize};
 
 /// A slot that may lead into a copy: addresses in the process.
@@ -7,6 +8,8 @@ pub struct LedSlot {
     pub at: u64,
     /// What it holds before it leads into the copy; the function's own address where that is to be waited for.
     pub found: u64,
+    /// Of the module that it is in; `None`: whatever lies there.
+    pub load: Option<Load>,
 }
 
 /// As the patch table has it.

@@ -83,7 +83,7 @@ pub(super) fn bytes(left: &[Leftover]) -> u64 {
 pub(super) fn note(pid: i32, left: &[Leftover], notes: &mut Vec<String>) {
     if copies(left) > 0 {
         notes.push(format!(
-            "process {pid}: copies of {} earlier recordings stay mapped, unused ({} KiB; at most {} MiB besides the largest)",
+            "process {pid}: copies of {} earlier recordings, or of what was added while recording, stay mapped, unused ({} KiB; at most {} MiB besides the largest)",
             copies(left),
             bytes(left) >> 10,
             AT_MOST >> 20

@@ -4,12 +4,13 @@
 use super::build::{Linked, Selected};
 use super::error::LiveError;
 use super::table::PatchTable;
+use crate::locate::Load;
 use hopscope_event::FunctionId;
 use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::vma_query::{self, Vma};
 use nix::libc;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 
@@ -141,15 +142,55 @@ pub fn leave_out_loops(table: &mut PatchTable, linked: &[Linked], refused: &Late
     table.patches.retain(|p| !loops.contains(&p.at));
 }
 
-/// Sites at which another file is mapped now, or the same one elsewhere. Equal bytes there would
+/// Functions whose module is not the one any more that they were chosen of.
+pub(super) fn other_loads(
+    pid: i32,
+    selected: &[Selected],
+    mappings: &[Mapping],
+) -> HashSet<FunctionId> {
+    let mut loads = Loads::new(pid, mappings);
+    let gone = selected.iter().filter(|s| !loads.has(s.load));
+    gone.map(|s| s.id).collect()
+}
+
+/// Each load is looked at once.
+pub(super) struct Loads<'a> {
+    pid: i32,
+    mappings: &'a [Mapping],
+    known: HashMap<Load, bool>,
+}
+
+impl<'a> Loads<'a> {
+    pub(super) fn new(pid: i32, mappings: &'a [Mapping]) -> Loads<'a> {
+        Loads {
+            pid,
+            mappings,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Whether it is there; `None` is anything.
+    pub(super) fn has(&mut self, load: Option<Load>) -> bool {
+        let Loads {
+            pid,
+            mappings,
+            known,
+        } = self;
+        load.is_none_or(|load| {
+            let known = known.entry(load);
+            *known.or_insert_with(|| load.is_there(*pid, mappings))
+        })
+    }
+}
+
+/// Sites, ascending, at which another file is mapped now, or the same one elsewhere. Equal bytes there would
 /// not show it: only the replaced ones are compared again. `maps` is the open `/proc/PID/maps`.
 pub fn moved_away(
     pid: i32,
-    table: &PatchTable,
+    sites: impl Iterator<Item = u64> + Clone,
     before: &[Mapping],
     maps: &File,
 ) -> io::Result<Vec<u64>> {
-    let sites = table.patches.iter().map(|p| p.at);
     let mut last: Option<Vma> = None;
     let mut gone = Vec::new();
     for at in sites.clone() {

@@ -17,6 +17,7 @@ use crate::progress::{self, Phase};
 use hopscope_process::maps::{self, Mapping};
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::{StoppedProcess, fault, procfs};
+use std::collections::HashSet;
 use std::fs::File;
 use std::time::Duration;
 
@@ -297,8 +298,14 @@ impl Batch<'_> {
     ) -> Result<Left, LiveError> {
         let pid = stopped.pid();
         let mut moves = Vec::new();
-        let gone = standing::moved_away(pid, table, self.mappings, &before.maps)
-            .map_err(LiveError::io(pid, "reading its memory map"))?;
+        let failed = || LiveError::io(pid, "reading its memory map");
+        let sites = table.patches.iter().map(|p| p.at);
+        let gone = standing::moved_away(pid, sites, self.mappings, &before.maps);
+        let gone = gone.map_err(failed())?;
+        let slots = table.slots.iter().map(|slot| slot.at);
+        let gone_slots = standing::moved_away(pid, slots, self.mappings, &before.maps);
+        let gone_slots: HashSet<u64> = gone_slots.map_err(failed())?.into_iter().collect();
+        table.slots.retain(|slot| !gone_slots.contains(&slot.at));
         let mut refused = standing::leave_out(table, self.linked, gone, standing::GONE);
         let (first, last) = (table.patches.first(), table.patches.last());
         let span = first.map_or(0, |p| p.at)..last.map_or(0, |p| p.at + 5);

@@ -10,6 +10,7 @@ use super::fragments;
 use super::frame_rules::FrameRules;
 use super::functions::{Function, NameSource, Sorted, Symbols};
 use super::known_addresses::{Known, KnownAddresses};
+use super::load::Version;
 use super::mapped::{self, MappedModule};
 use super::names;
 use super::parts;
@@ -50,6 +51,7 @@ pub struct Image {
     debug_file: Option<PathBuf>,
     /// Device and inode, to tell a replaced file.
     identity: (u64, u64),
+    version: Version,
     branches: OnceLock<BranchTargets>,
     pub(super) slot_reads: OnceLock<SlotReads>,
     /// Of functions and their pieces, ascending: where linear decoding starts anew.
@@ -85,7 +87,11 @@ impl Image {
         };
         let metadata = from.metadata().map_err(failed)?;
         let data = files::read_whole(from).map_err(failed)?;
-        Image::parse(path, data, (metadata.dev(), metadata.ino()))
+        let image = Image::parse(path, data, (metadata.dev(), metadata.ino()))?;
+        Ok(Image {
+            version: Version::of(&metadata),
+            ..image
+        })
     }
 
     /// Parses an ELF file held in memory.
@@ -173,6 +179,7 @@ impl Image {
             call_graph: OnceLock::new(),
             debug_file,
             identity,
+            version: Version::default(),
             branches,
             slot_reads: OnceLock::new(),
             starts,
@@ -404,7 +411,11 @@ impl Image {
 
     /// Whether this is the very file that a process has mapped.
     pub fn is_mapped_by(&self, pid: i32, module: &MappedModule) -> bool {
-        mapped::identity_of(pid, module) == Some(self.identity)
+        mapped::identity_of(pid, module) == Some((self.identity, self.version))
+    }
+
+    pub(super) fn version(&self) -> Version {
+        self.version
     }
 }
 

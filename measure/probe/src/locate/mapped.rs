@@ -2,6 +2,7 @@
 use super::error::LocateError;
 use super::files::{Links, open_regular};
 use super::headers::{Segment, executable_segments};
+use super::load::Version;
 use hopscope_process::maps::{self, Mapping};
 use std::fs::File;
 use std::ops::Range;
@@ -187,8 +188,9 @@ pub(super) fn file_of_placed(pid: i32, module: &MappedModule) -> Result<File, Lo
     }
 }
 
-/// Device and inode of what is mapped.
-pub(super) fn identity_of(pid: i32, module: &MappedModule) -> Option<(u64, u64)> {
+/// Device and inode of what is mapped, and which file of that inode.
+pub(super) fn identity_of(pid: i32, module: &MappedModule) -> Option<((u64, u64), Version)> {
     let metadata = file_of(pid, module).ok()?.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino()))
+    let identity = (metadata.dev(), metadata.ino());
+    Some((identity, Version::of(&metadata)))
 }

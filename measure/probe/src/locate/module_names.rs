@@ -32,7 +32,7 @@ impl ModuleNames {
                 modules.push(Module {
                     path: m.path.clone(),
                     inode: m.inode(),
-                    device: identity_of(pid, m).map(|(device, _)| device),
+                    device: identity_of(pid, m).map(|((device, _), _)| device),
                 });
             }
         }

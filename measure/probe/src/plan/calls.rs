@@ -7,10 +7,8 @@ use crate::instrument::capture::parse::{CallsOf, Selection};
 use crate::locate::names::demangle;
 use crate::locate::pattern::Pattern;
 use crate::locate::{Function, Image};
-use crate::recorder::callees::{Callees, Names, Numbering};
 use hopscope_event::{FunctionEntry, FunctionId, callee};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 /// What became of calls that were asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,14 +146,6 @@ impl Plan {
             let why = "the function that calls is refused".to_owned();
             self.refuse(module, &name, svma, why);
         }
-    }
-
-    /// For the recorder: what names the callees of `pid`; `next` is of all processes.
-    pub fn callees(&self, pid: i32, next: Rc<Numbering>) -> Option<Callees> {
-        let files = self.images.iter();
-        let files = files.map(|(path, (image, ix))| (path.clone(), (Some(image.clone()), *ix)));
-        let names = || Names::new(pid, files.collect());
-        Callees::of(&self.functions, &self.captures, next, names)
     }
 
     /// Of functions that match, and call nothing of what was asked for.

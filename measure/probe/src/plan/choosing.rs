@@ -15,7 +15,7 @@ use crate::instrument::capture::parse::{Expr, Selection, Wanted};
 use crate::instrument::resolve::{Policy, Subject, resolve};
 use crate::live::asked::Asked;
 use crate::locate::pattern::Pattern;
-use crate::locate::{self, Function, Image, MappedModule, basename};
+use crate::locate::{self, Function, Image, Load, MappedModule, basename};
 use hopscope_event::table::ModuleIx;
 use hopscope_event::{CapturePlace, FunctionId};
 use hopscope_process::AttachError;
@@ -117,6 +117,11 @@ impl Plan {
         let function = named.as_ref().unwrap_or(function);
         let wanted = wanted(choice.selections, &home.path, function);
         let around = home.within.of(function);
+        if self.follows_loads && wanted.is_some() {
+            let all = choice.selections.iter().enumerate();
+            let matching = all.filter(|(_, s)| s.of(&home.path, function).is_some());
+            self.matched.extend(matching.map(|(n, _)| n));
+        }
         // Who has chosen functions in it is measured, too.
         let Some(wanted) = wanted.or_else(|| around.map(|_| Vec::new())) else {
             return;
@@ -208,6 +213,7 @@ impl Plan {
             red_zone_at_entry: unit.red_zone_at_entry,
             bias: home.module.bias,
             module: home.module.avma_range.clone(),
+            load: Load::of(home.module, home.image),
             frames: self.frames(
                 home.process.tables.and(home.asked),
                 verdict::may_be_unwound(function, home.process),

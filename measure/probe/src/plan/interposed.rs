@@ -3,7 +3,7 @@ use super::{Opened, Plan};
 use crate::instrument::body::{NoSlot, Refusal};
 use crate::live::led_slot::LedSlot;
 use crate::locate::pattern::Pattern;
-use crate::locate::{Export, Function, GotSlot, Image, NameSource, basename};
+use crate::locate::{Export, Function, GotSlot, Image, Load, NameSource, basename};
 use hopscope_process::AttachError;
 use hopscope_process::memory::TargetMemory;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -70,6 +70,7 @@ impl Slots {
         slots.unknown.extend(blind);
         let mut unbound = Vec::new();
         for (n, (module, image, _)) in opened.iter().enumerate() {
+            let load = Some(Load::of(module, image));
             for of_file in image.got_slots() {
                 let at = of_file.svma.wrapping_add(module.bias);
                 let mut word = [0; 8];
@@ -80,7 +81,7 @@ impl Slots {
                 let found = u64::from_le_bytes(word);
                 let slot = Slot {
                     module: n,
-                    led: LedSlot { at, found },
+                    led: LedSlot { at, found, load },
                     of_file,
                 };
                 let is_unbound = slot.of_file.of_stub
@@ -144,10 +145,7 @@ impl Slots {
                 self.by_function.entry(function).or_default().push(Slot {
                     module: slot.module,
                     of_file: slot.of_file.clone(),
-                    led: LedSlot {
-                        at: slot.led.at,
-                        found,
-                    },
+                    led: LedSlot { found, ..slot.led },
                 });
             }
         }

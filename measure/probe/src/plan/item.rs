@@ -5,7 +5,7 @@ use crate::instrument::capture::Capture;
 use crate::live::asked::Asked;
 use crate::live::build::{Selected, Unwind};
 use crate::live::led_slot::LedSlot;
-use crate::locate::Image;
+use crate::locate::{Image, Load};
 use hopscope_event::FunctionId;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub struct Item {
     pub(super) red_zone_at_entry: bool,
     pub(super) bias: u64,
     pub(super) module: Range<u64>,
+    pub(super) load: Load,
     pub(super) captures: Vec<Capture>,
     pub(super) inlined: Crossings,
     /// Its entry stays: these lead into its copy.
@@ -57,6 +58,7 @@ impl Item {
             pieces: pieces.collect(),
             bias: self.bias,
             module: self.module.clone(),
+            load: Some(self.load),
             captures: &self.captures,
             inlined: &self.inlined,
             slots: self.slots.as_deref(),

@@ -7,10 +7,13 @@ use super::{Item, Plan, PlanError};
 use crate::instrument::body::verdict::ProcessTraits;
 use crate::instrument::capture::parse::Selection;
 use crate::instrument::resolve::Policy;
+use crate::live::install::GONE;
 use crate::locate::module_names::ModuleNames;
 use crate::locate::{self, MappedModule, basename};
 use hopscope_event::FunctionId;
 use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::path::PathBuf;
 
 /// What came of looking into a process again.
 #[derive(Default)]
@@ -37,7 +40,7 @@ impl Plan {
         let calls_ids = self.calls_ids.clone();
         let refused = self.refused.clone();
         let (excluded, left_out) = (self.excluded.clone(), self.left_out.clone());
-        let follows_loads = self.follows_loads;
+        let (follows_loads, matched) = (self.follows_loads, self.matched.clone());
         move || Plan {
             modules,
             functions,
@@ -61,8 +64,26 @@ impl Plan {
             excluded,
             left_out,
             follows_loads,
+            matched,
             ..Plan::default()
         }
+    }
+
+    /// File names of what `pid` has loaded since it was looked into; none where it is gone.
+    pub fn names_of_new(&self, pid: i32) -> Vec<String> {
+        let there = locate::mapped_modules(pid).unwrap_or_default();
+        let known = self.loads(pid);
+        let is_new = |m: &&MappedModule| !known.iter().any(|before| before.is_same_load(m));
+        let new = there.iter().filter(is_new);
+        new.map(|m| basename(&m.path).to_owned()).collect()
+    }
+
+    /// Those of `selections` that no function of any module matched so far, where loads are followed. Of inlined functions it is
+    /// not known.
+    pub fn unmatched<'s>(&self, selections: &'s [Selection]) -> Vec<&'s Selection> {
+        let all = selections.iter().enumerate();
+        let unmatched = all.filter(|(n, s)| !s.inlined && !self.matched.contains(n));
+        unmatched.map(|(_, s)| s).collect()
     }
 
     /// What a process had mapped when it was looked into.
@@ -70,14 +91,25 @@ impl Plan {
         self.loads.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Functions that turned out to be refused while they were added.
-    pub fn refuse_late(&mut self, refused: &[(FunctionId, String)]) {
+    /// Functions of `pid` that turned out to be refused while their process was attached to. What lies now where the modules
+    /// were that are gone is looked at the next time.
+    pub fn refuse_late(&mut self, pid: i32, refused: &[(FunctionId, String)]) {
+        let mut gone = HashSet::new();
         for (id, why) in refused {
             let f = self.functions[id.0 as usize].clone();
             let module = self.modules[f.module.0 as usize].path.clone();
+            if why == GONE {
+                gone.insert(PathBuf::from(&module));
+            }
             self.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
             self.refuse_within(*id, basename(module.as_ref()));
         }
+        self.forget(pid, |module| gone.contains(&module.path));
+    }
+
+    /// None of a process's modules is known.
+    pub fn forget_all(&mut self, pid: i32) {
+        self.forget(pid, |_| true);
     }
 
     /// Modules of a process are taken for new ones the next time, though they lie where they did.

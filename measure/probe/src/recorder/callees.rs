@@ -7,6 +7,7 @@ use super::rows::NewRows;
 use names::Module;
 pub use names::{Files, Names};
 
+use crate::plan::Plan;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_event::{
     CaptureMethod, Content, FunctionEntry, FunctionId, Record, RecordKind, callee,
@@ -107,6 +108,14 @@ impl Callees {
             later: false,
             unnamed: 0,
         })
+    }
+
+    /// Those of `pid`, as they are planned; `next` is of all processes.
+    pub fn of_plan(plan: &Plan, pid: i32, next: Rc<Numbering>) -> Option<Callees> {
+        let files = plan.files();
+        let files = files.map(|(path, image, ix)| (path.clone(), (Some(image.clone()), ix)));
+        let names = || Names::new(pid, files.collect());
+        Callees::of(&plan.functions, &plan.captures, next, names)
     }
 
     fn is_of_calls(&self, function: FunctionId) -> bool {

@@ -22,10 +22,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks at what a target has mapped, each of some 20 us.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// Waited for at the end.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 /// What is added to targets, and how.
 pub struct Follow {
@@ -42,7 +44,7 @@ pub type MakePlan = Box<dyn FnOnce() -> Plan + Send>;
 pub struct Following {
     told: Arc<Told>,
     targets: Vec<Arc<Beside>>,
-    thread: Option<JoinHandle<(MakePlan, Vec<Notes>)>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread tells the recorder, of all targets.
@@ -51,17 +53,20 @@ pub struct Told {
     ends: AtomicBool,
     has_rows: AtomicBool,
     rows: Mutex<NewRows>,
+    /// The tables as they are since the last load.
+    plan: Mutex<Option<MakePlan>>,
 }
 
 /// What was added to one target. Whoever holds it may stop the target's threads, or add to it.
 #[derive(Default)]
 pub struct Beside {
     additions: Mutex<Vec<Installed>>,
+    notes: Mutex<Notes>,
 }
 
 /// What came of following.
 pub struct Followings {
-    /// With the tables as they are now; `None`: the thread failed, and what it added is detached like the rest.
+    /// With the tables as they are now; `None`: as they were.
     pub plan: Option<MakePlan>,
     /// What the user should know.
     pub notes: Vec<String>,
@@ -110,11 +115,17 @@ impl Following {
     /// There can be no further thread.
     pub fn begin(follow: Follow, targets: Vec<Followed>) -> io::Result<Following> {
         let told = Arc::new(Told::default());
-        let sides: Vec<Arc<Beside>> = targets.iter().map(|_| Arc::default()).collect();
+        let sides = targets.iter().map(|target| {
+            Arc::new(Beside {
+                notes: Mutex::new(Notes::of(target.pid())),
+                ..Beside::default()
+            })
+        });
+        let sides: Vec<Arc<Beside>> = sides.collect();
         let (its_told, its_sides) = (told.clone(), sides.clone());
         let thread = Builder::new().name("modules".into()).spawn(move || {
             let mut targets: Vec<_> = targets.into_iter().zip(its_sides).collect();
-            run(follow, &mut targets, &its_told)
+            run(follow, &mut targets, &its_told);
         })?;
         Ok(Following {
             told,
@@ -143,24 +154,32 @@ impl Following {
             .for_each(|side| drop(lock(&side.additions)));
     }
 
-    /// Waits for the thread, which may be reading a file.
+    /// Waits a while for the thread, which may be reading a file, and does nothing to any target any more.
     pub(super) fn finish(mut self) -> Followings {
         self.end();
         let thread = self.thread.take().expect("is there until it is joined");
         thread.thread().unpark();
-        match thread.join() {
-            Ok((plan, notes)) => Followings {
-                plan: Some(plan),
-                stops: notes.iter().filter_map(Notes::stops).collect(),
-                notes: notes.iter().flat_map(Notes::text).collect(),
-            },
-            Err(_) => Followings {
-                plan: None,
-                stops: Vec::new(),
-                notes: vec![
-                    "modules loaded while recording were not followed to the end: an error of hopscope".to_owned(),
-                ],
-            },
+        let began = Instant::now();
+        while !thread.is_finished() && began.elapsed() < LAST_LOOK {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        let failed = thread.is_finished() && thread.join().is_err();
+        let notes = self.targets.iter().map(|side| lock(&side.notes));
+        let (mut text, mut stops) = (Vec::new(), Vec::new());
+        for notes in notes {
+            text.extend(notes.text());
+            stops.extend(notes.stops());
+        }
+        if failed {
+            text.push(
+                "modules loaded while recording were not followed to the end: an error of hopscope"
+                    .to_owned(),
+            );
+        }
+        Followings {
+            plan: lock(&self.told.plan).take(),
+            notes: text,
+            stops,
         }
     }
 }
@@ -181,11 +200,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(
-    follow: Follow,
-    targets: &mut [(Followed, Arc<Beside>)],
-    told: &Told,
-) -> (MakePlan, Vec<Notes>) {
+fn run(follow: Follow, targets: &mut [(Followed, Arc<Beside>)], told: &Told) {
     let Follow {
         selections,
         options,
@@ -202,11 +217,10 @@ fn run(
     while !told.is_over() {
         hopscope_process::detach_late_stoppers();
         for (target, side) in targets.iter_mut() {
-            target.look(&adding, &mut rows, side);
+            if target.look(&adding, &mut rows, side) {
+                *lock(&told.plan) = Some(Box::new(rows.plan.going_on()));
+            }
         }
         std::thread::park_timeout(BETWEEN_LOOKS);
     }
-    let notes = targets.iter_mut().map(|(target, _)| target.take_notes());
-    let notes = notes.collect();
-    (Box::new(rows.plan.going_on()), notes)
 }

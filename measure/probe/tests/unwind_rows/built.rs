@@ -132,6 +132,7 @@ impl Program {
                 never.extend(last.filter(|l| calls(l)).map(|_| piece.range.end + BIAS));
             }
             selected.push(Selected {
+                load: None,
                 id: FunctionId(selected.len() as u32),
                 pieces,
                 red_zone_at_entry: unit.red_zone_at_entry,

@@ -38,7 +38,7 @@ pub(crate) fn begin(
         let measured = installed.sites.len() + installed.slots.len();
         if measured == 0 {
             crate::status::say!(
-                "process {}: nothing matches yet; what it loads is looked at",
+                "process {}: nothing is measured yet; what it loads is looked at",
                 installed.pid
             );
         }
@@ -60,15 +60,16 @@ pub(crate) fn join(targets: &mut [Target], following: Option<&Following>) {
     }
 }
 
-/// The tables as they are at the end. Where nothing was ever measured, that is noted.
-pub(crate) fn grown(outcome: &mut RecorderResult, selections: &[Selection]) -> Option<Plan> {
-    let plan = outcome.plan.take()?();
-    if plan.functions.is_empty() {
-        let asked: Vec<String> = selections.iter().map(ToString::to_string).collect();
+/// The tables as they are at the end. What nothing ever matched is noted.
+pub(crate) fn grown(outcome: &mut RecorderResult, plan: Plan, selections: &[Selection]) -> Plan {
+    let plan = outcome.plan.take().map_or(plan, |grown| grown());
+    let unmatched = plan.unmatched(selections);
+    if !unmatched.is_empty() {
+        let asked: Vec<String> = unmatched.iter().map(ToString::to_string).collect();
         outcome.notes.push(format!(
-            "nothing was measured: no module, loaded before or while recording, has functions that match {}",
+            "no module, loaded before or while recording, has functions that match {}",
             asked.join(", ")
         ));
     }
-    Some(plan)
+    plan
 }

@@ -37,9 +37,12 @@ pub(super) fn named(plan: &Plan, text: &str) -> Result<Vec<FunctionId>> {
         found.extend(all.filter(|f| is_called(plan, f, text)).map(|f| f.id));
     }
     if found.is_empty() {
+        let hint = match plan.follows_loads {
+            true => "what is loaded later cannot be named here",
+            false => "give it with -f too (--dry-run lists them)",
+        };
         refuse!(
-            "{text} is not among the {} functions that will be measured; give it with -f too \
-             (--dry-run lists them)",
+            "{text} is not among the {} functions that will be measured; {hint}",
             plan.functions.len()
         );
     }

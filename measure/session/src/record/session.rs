@@ -251,12 +251,15 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         &meta,
         off_ticks,
     );
-    let grown = following::grown(&mut recorded.drained.outcome, &selections);
+    let plan = match request.follow_dlopen {
+        true => following::grown(&mut recorded.drained.outcome, plan, &selections),
+        false => plan,
+    };
     let incomplete = end::finish(
         request,
         recorded,
         attach_stops,
-        grown.as_ref().unwrap_or(&plan),
+        &plan,
         &meta,
         found,
         chosen.map(|chosen| chosen.entry),

@@ -7,8 +7,11 @@ use std::time::Duration;
 /// Modules that are named.
 const NAMED_AT_MOST: usize = 20;
 
+#[derive(Default)]
 pub(super) struct Notes {
     pid: i32,
+    /// Files that are being read.
+    reading: Vec<String>,
     /// By file name.
     modules: BTreeMap<String, Module>,
     /// Looks that could add nothing, and why the first of them could not.
@@ -29,10 +32,7 @@ impl Notes {
     pub(super) fn of(pid: i32) -> Notes {
         Notes {
             pid,
-            modules: BTreeMap::new(),
-            failed: 0,
-            why: String::new(),
-            stops: StopTimes::default(),
+            ..Notes::default()
         }
     }
 
@@ -42,6 +42,11 @@ impl Notes {
         module.loads += 1;
         module.functions = module.functions.max(functions);
         module.longest = module.longest.max(after);
+    }
+
+    /// They were loaded, and nothing of them is measured before they are read.
+    pub(super) fn reads(&mut self, modules: Vec<String>) {
+        self.reading = modules;
     }
 
     /// Its threads were stopped.
@@ -54,9 +59,15 @@ impl Notes {
         (totals.threads > 0).then_some(totals)
     }
 
-    pub(super) fn failed(&mut self, why: String) {
+    /// Nothing of these is measured.
+    pub(super) fn failed(&mut self, modules: &[String], why: String) {
         if self.failed == 0 {
-            self.why = why;
+            let more = match modules.len() {
+                ..=1 => String::new(),
+                n => format!(" and {} more", n - 1),
+            };
+            let first = modules.first().map_or("", String::as_str);
+            self.why = format!("{first}{more}: {why}");
         }
         self.failed += 1;
     }
@@ -81,9 +92,15 @@ impl Notes {
                 "process {pid}: functions of {more} more modules are measured that were loaded while recording"
             ));
         }
+        if !self.reading.is_empty() {
+            text.push(format!(
+                "process {pid}: the recording ended while files were read that had been loaded: nothing of them is measured ({})",
+                self.reading.join(", ")
+            ));
+        }
         if self.failed > 0 {
             text.push(format!(
-                "process {pid}: modules loaded while recording are not measured, {} times: {}",
+                "process {pid}: {} loads while recording are not measured; the first is {}",
                 self.failed, self.why
             ));
         }

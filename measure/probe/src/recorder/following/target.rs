@@ -5,6 +5,7 @@ use super::sentinels::Sentinels;
 use super::{Beside, Told, lock};
 use crate::instrument::capture::parse::Selection;
 use crate::instrument::resolve::Policy;
+use crate::live::LiveError;
 use crate::live::install::{InstallOptions, Installed, SharedRings, install_beside};
 use crate::live::table::PatchTable;
 use crate::locate::{MappedModule, basename};
@@ -34,7 +35,6 @@ pub struct Followed {
     sentinels: Sentinels,
     /// Modules of each addition, in their order.
     modules: Vec<Vec<MappedModule>>,
-    notes: Notes,
 }
 
 /// What is added to whichever target.
@@ -92,78 +92,94 @@ impl Followed {
             },
             sentinels,
             modules: Vec::new(),
-            notes: Notes::of(process.pid),
             process,
             shadow_stack,
             policy,
         }
     }
 
-    pub(super) fn take_notes(&mut self) -> Notes {
-        std::mem::replace(&mut self.notes, Notes::of(self.process.pid))
+    pub(super) fn pid(&self) -> i32 {
+        self.process.pid
     }
 
-    /// Adds what was loaded since the last time, and takes away what was added for modules that are gone.
-    pub(super) fn look(&mut self, adding: &Adding, rows: &mut Rows, side: &Beside) {
+    /// Adds what was loaded since the last time, and takes away what was added for modules that are gone. Whether the tables
+    /// have grown.
+    pub(super) fn look(&mut self, adding: &Adding, rows: &mut Rows, side: &Beside) -> bool {
         let pid = self.process.pid;
         // Ended, or another program by now.
         let memory = TargetMemory::open(pid).ok();
         let memory = memory.filter(|m| m.read(self.alive_at, &mut [0]).is_ok());
-        let Some(memory) = memory else { return };
+        let Some(memory) = memory else { return false };
         let lost = self.sentinels.take_lost(&memory);
         let code_kb = mapped_code_kb(pid);
         let is_due = code_kb != self.code_kb || !lost.is_empty();
         if !self.files.changed(pid) && !is_due {
-            return;
+            return false;
         }
         self.code_kb = code_kb;
         let seen = Instant::now();
         rows.plan
             .forget(pid, |m| lost.iter().any(|gone| gone.is_same_load(m)));
+        let names = rows.plan.names_of_new(pid);
+        lock(&side.notes).reads(names.clone());
+        let (selections, policy) = (adding.selections, &self.policy);
         let later = rows
             .plan
-            .add_later(pid, adding.selections, self.shadow_stack, &self.policy);
-        let later = match later {
-            Ok(later) => later,
-            Err(e) => {
-                if memory.read(self.alive_at, &mut [0]).is_ok() {
-                    self.notes.failed(e.to_string());
-                }
-                return;
-            }
-        };
+            .add_later(pid, selections, self.shadow_stack, policy);
         let mut additions = lock(&side.additions);
         // Looked at while nobody else can end it.
         if adding.told.is_over() {
-            return;
+            return false;
         }
+        let mut notes = lock(&side.notes);
+        notes.reads(Vec::new());
+        // What could not be read of a process that has ended is no loss.
+        if memory.read(self.alive_at, &mut [0]).is_err() {
+            return false;
+        }
+        let later = match later {
+            Ok(later) => later,
+            Err(e) => {
+                notes.failed(&names, e.to_string());
+                return false;
+            }
+        };
         let there = rows.plan.loads(pid);
         let is_gone = |m: &MappedModule| {
             let is_it = |other: &MappedModule| other.is_same_load(m);
             lost.iter().any(is_it) || !there.iter().any(is_it)
         };
-        self.take_unloaded_away(&mut additions, is_gone);
+        self.take_unloaded_away(&mut additions, &mut notes, is_gone);
         adding.told.add_rows(&rows.take_new());
         if later.items.is_empty() {
-            return;
+            return true;
         }
         if additions.len() >= ADDITIONS_MAX {
-            self.notes.failed(format!(
-                "{ADDITIONS_MAX} loads are followed at a time at most"
-            ));
-            return;
+            let why = format!("{ADDITIONS_MAX} loads are followed at a time at most");
+            notes.failed(&names, why);
+            return true;
         }
         match self.add(adding, &mut rows.plan, &later) {
             Ok(done) => {
-                self.note(&later, &done, seen.elapsed());
-                self.notes.stopped(&done.stops);
+                note(&mut notes, &later, &done, seen.elapsed());
+                notes.stopped(&done.stops);
                 self.sentinels.add(&later.modules, &done.table.patches);
                 additions.push(done);
                 self.modules.push(later.modules);
             }
-            Err(why) => self.notes.failed(why),
+            Err(why) => {
+                // What lies there now may be something else.
+                rows.plan
+                    .forget(pid, |m| later.modules.iter().any(|l| l.is_same_load(m)));
+                notes.failed(&names, why);
+            }
         }
+        // Whatever was gone is looked for again.
+        self.code_kb = self
+            .code_kb
+            .filter(|_| rows.plan.names_of_new(pid).is_empty());
         adding.told.add_rows(&rows.take_new());
+        true
     }
 
     fn add(&self, adding: &Adding, plan: &mut Plan, later: &Later) -> Result<Installed, String> {
@@ -182,27 +198,19 @@ impl Followed {
         let selected = later.items.iter().map(Item::selected).collect();
         let pid = self.process.pid;
         let done = install_beside(pid, selected, adding.options, table, &self.rings);
-        let done = done.map_err(|e| e.to_string())?;
-        plan.refuse_late(&done.refused);
+        let done = done.map_err(|e| match e {
+            LiveError::Gone { .. } | LiveError::CodeDiffers { .. } => GONE.to_owned(),
+            e => e.to_string(),
+        })?;
+        plan.refuse_late(pid, &done.refused);
         Ok(done)
-    }
-
-    fn note(&mut self, later: &Later, done: &Installed, after: Duration) {
-        for module in &later.modules {
-            let range = &module.avma_range;
-            let in_it = |at: &u64| range.contains(at);
-            let functions = done.sites.iter().filter(|(at, _)| in_it(at)).count();
-            if functions > 0 {
-                let name = basename(&module.path);
-                self.notes.measured(name, functions, after);
-            }
-        }
     }
 
     /// Nothing enters their copies any more.
     fn take_unloaded_away(
         &mut self,
         additions: &mut Vec<Installed>,
+        notes: &mut Notes,
         is_gone: impl Fn(&MappedModule) -> bool,
     ) {
         for n in (0..additions.len()).rev() {
@@ -211,7 +219,7 @@ impl Followed {
             }
             let gone = &mut additions[n];
             let done = gone.detach();
-            self.notes.stopped(&stop_times::take(gone.pid));
+            notes.stopped(&stop_times::take(gone.pid));
             match done {
                 Ok(_) if gone.is_taken_away() => {
                     drop(additions.remove(n));
@@ -224,3 +232,21 @@ impl Followed {
         }
     }
 }
+
+fn note(notes: &mut Notes, later: &Later, done: &Installed, after: Duration) {
+    let refused: HashSet<FunctionId> = done.refused.iter().map(|(id, _)| *id).collect();
+    for module in &later.modules {
+        let range = &module.avma_range;
+        let is_of_it = |(at, id): &&(u64, FunctionId)| range.contains(at) && !refused.contains(id);
+        let functions = done.sites.iter().filter(is_of_it).count();
+        let name = basename(&module.path);
+        if functions > 0 {
+            notes.measured(name, functions, after);
+        } else if done.sites.iter().any(|(at, _)| range.contains(at)) {
+            notes.failed(&[name.to_owned()], GONE.to_owned());
+        }
+    }
+}
+
+/// Why nothing of a module is measured.
+const GONE: &str = "they were unloaded, or replaced by others, meanwhile";

@@ -24,10 +24,10 @@ fn rings_that_are_not_there_any_more_are_counted() {
     }
     table.pool.at = pool.words().as_ptr() as u64;
     let memory = TargetMemory::open(std::process::id() as i32).unwrap();
-    let whole = salvage(&table, &memory, Vec::new()).unwrap();
+    let whole = salvage(&table, &[], &memory, Vec::new()).unwrap();
     assert_eq!((whole.torn, whole.damaged), (2, 0));
 
     memfd.set_len(ring_offset(1, RECORDS_LOG2) as u64).unwrap();
-    let cut = salvage(&table, &memory, Vec::new()).unwrap();
+    let cut = salvage(&table, &[], &memory, Vec::new()).unwrap();
     assert_eq!((cut.torn, cut.damaged), (1, 1));
 }
