@@ -81,7 +81,7 @@ impl Notes {
                 n => format!(" {n} times"),
             };
             text.push(format!(
-                "process {pid}: {name} was loaded while recording{times}: {} functions are measured, from {:.1} ms after the load was seen; calls before that are not recorded",
+                "process {pid}: {name} was loaded while recording{times}: {} functions are measured, from {:.1} ms after the load was seen; calls before that, and of children forked before, are not recorded",
                 module.functions,
                 module.longest.as_secs_f64() * 1e3
             ));
@@ -105,5 +105,42 @@ impl Notes {
             ));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_being_read_at_the_end_is_named() {
+        let mut notes = Notes::of(7);
+        notes.reads(vec!["big.so".into(), "small.so".into()]);
+        let text = notes.text().join("\n");
+        assert!(
+            text.contains("nothing of them is measured (big.so, small.so)"),
+            "{text}"
+        );
+        notes.reads(Vec::new());
+        assert_eq!(notes.text(), [""; 0]);
+    }
+
+    #[test]
+    fn loads_of_which_nothing_is_measured_are_told_apart() {
+        let mut notes = Notes::of(7);
+        notes.measured("plug.so", 2, Duration::from_millis(5));
+        notes.measured("plug.so", 2, Duration::from_millis(3));
+        notes.failed(&["plug.so".into(), "other.so".into()], "gone".into());
+        let text = notes.text();
+        assert!(
+            text[0].contains("2 times: 2 functions are measured, from 5.0 ms"),
+            "{text:?}"
+        );
+        assert!(
+            text[1].contains(
+                "1 loads while recording are not measured; the first is plug.so and 1 more: gone"
+            ),
+            "{text:?}"
+        );
     }
 }
