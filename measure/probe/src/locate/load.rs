@@ -2,10 +2,10 @@
 //! other's place have the same layout more often than not.
 use super::image::Image;
 use super::mapped::MappedModule;
+use super::version::Version;
 use hopscope_process::maps::Mapping;
 use hopscope_process::procfs;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 
 /// Where a file's code lies in a process, and which file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,24 +15,6 @@ pub struct Load {
     first_byte: u64,
     inode: u64,
     version: Version,
-}
-
-/// When a file was written last, and how long it is: a new one may have got the inode of the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Version {
-    seconds: i64,
-    nanoseconds: i64,
-    bytes: u64,
-}
-
-impl Version {
-    pub(super) fn of(metadata: &Metadata) -> Version {
-        Version {
-            seconds: metadata.mtime(),
-            nanoseconds: metadata.mtime_nsec(),
-            bytes: metadata.len(),
-        }
-    }
 }
 
 impl Load {

@@ -2,7 +2,7 @@
 use super::error::LocateError;
 use super::files::{Links, open_regular};
 use super::headers::{Segment, executable_segments};
-use super::load::Version;
+use super::version::Version;
 use hopscope_process::maps::{self, Mapping};
 use std::fs::File;
 use std::ops::Range;

@@ -32,6 +32,7 @@ mod source;
 mod stack_switchers;
 mod stack_walkers;
 mod unwinds;
+mod version;
 
 pub use branches::BranchTargets;
 pub use call_graph::{CallGraph, Edge, Node, To};
