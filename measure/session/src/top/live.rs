@@ -1,6 +1,5 @@
 //! From records to what each function did in the last interval and since the start.
-use super::names::Names;
-use super::table::Name;
+use super::names::{Name, Names};
 use hopscope_analyze::StackOwners;
 use hopscope_analyze::{Calls, Correction, Distribution, Index, OwnedBatch, PlacedCall, Quantile};
 use hopscope_event::table::ModuleEntry;

@@ -1,11 +1,17 @@
 //! The names of functions, which may become more.
-use super::table::Name;
 use hopscope_event::FunctionEntry;
 use hopscope_event::table::{ModuleEntry, ModuleIx};
 use hopscope_probe::locate::basename;
 use hopscope_report::printable;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// What is known of a function before anything is measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Name {
+    pub function: String,
+    pub module: String,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Names {

@@ -93,7 +93,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Name;
+    use super::super::names::Name;
     use super::*;
     use hopscope_event::TscFrequency;
     use hopscope_report::TimeUnit;

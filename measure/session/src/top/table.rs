@@ -1,15 +1,9 @@
 //! The rows of a picture: chosen, ordered, in words.
 use super::by::By;
 use super::live::{Numbers, Snapshot};
+use super::names::Name;
 use hopscope_analyze::Quantile;
 use std::cmp::Reverse;
-
-/// What is known of a function before anything is measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Name {
-    pub function: String,
-    pub module: String,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {

@@ -208,7 +208,7 @@ fn spark(values: Option<&VecDeque<f64>>, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Name;
+    use super::super::names::Name;
     use super::*;
     use crate::top::live::Numbers;
     use hopscope_analyze::Quantile;
