@@ -112,7 +112,8 @@ pub(crate) fn attach(
         }
         (installed, _) => installed?,
     };
-    plan.refuse_late(process.pid, &installed.refused);
+    let gone = plan.refuse_late(&installed.refused);
+    plan.forget(process.pid, |module| gone.contains(&module.path));
     Ok(installed)
 }
 

@@ -91,9 +91,9 @@ impl Plan {
         self.loads.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Functions of `pid` that turned out to be refused while their process was attached to. What lies now where the modules
-    /// were that are gone is looked at the next time.
-    pub fn refuse_late(&mut self, pid: i32, refused: &[(FunctionId, String)]) {
+    /// Functions that turned out to be refused while their process was attached to. Files of modules that were gone: what
+    /// lies there now may be looked at ([`Plan::forget`]).
+    pub fn refuse_late(&mut self, refused: &[(FunctionId, String)]) -> HashSet<PathBuf> {
         let mut gone = HashSet::new();
         for (id, why) in refused {
             let f = self.functions[id.0 as usize].clone();
@@ -104,7 +104,7 @@ impl Plan {
             self.refuse(basename(module.as_ref()), &f.name, f.svma, why.clone());
             self.refuse_within(*id, basename(module.as_ref()));
         }
-        self.forget(pid, |module| gone.contains(&module.path));
+        gone
     }
 
     /// None of a process's modules is known.
@@ -132,7 +132,7 @@ impl Plan {
         policy: &Policy,
     ) -> Result<Later, PlanError> {
         let there = locate::mapped_modules(pid)?;
-        let known = self.loads.remove(&pid).unwrap_or_default();
+        let known = self.loads(pid).to_vec();
         let is_new = |m: &MappedModule| !known.iter().any(|before| before.is_same_load(m));
         if !there.iter().any(is_new) {
             self.loads.insert(pid, there);

@@ -94,7 +94,7 @@ impl Notes {
         }
         if !self.reading.is_empty() {
             text.push(format!(
-                "process {pid}: the recording ended while files were read that had been loaded: nothing of them is measured ({})",
+                "process {pid}: the recording ended while files were read that had been loaded: nothing of them ({}), nor of what any target loaded since, is measured",
                 self.reading.join(", ")
             ));
         }
@@ -118,7 +118,7 @@ mod tests {
         notes.reads(vec!["big.so".into(), "small.so".into()]);
         let text = notes.text().join("\n");
         assert!(
-            text.contains("nothing of them is measured (big.so, small.so)"),
+            text.contains("nothing of them (big.so, small.so), nor "),
             "{text}"
         );
         notes.reads(Vec::new());

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Arenas of one target at a time: each has mappings, and the kernel allows 65,530 of all kinds.
 const ADDITIONS_MAX: usize = 256;
+/// Each costs the target as much as a load.
+const AGAIN_MAX: u32 = 1000;
 /// Modules of the same size may have taken each other's place.
 const BETWEEN_MAPS: Duration = Duration::from_secs(1);
 
@@ -35,6 +37,8 @@ pub struct Followed {
     sentinels: Sentinels,
     /// Modules of each addition, in their order.
     modules: Vec<Vec<MappedModule>>,
+    /// Modules that were gone when they were to be added, and are looked for again: not for ever.
+    again: u32,
 }
 
 /// What is added to whichever target.
@@ -92,6 +96,7 @@ impl Followed {
             },
             sentinels,
             modules: Vec::new(),
+            again: 0,
             process,
             shadow_stack,
             policy,
@@ -159,8 +164,10 @@ impl Followed {
             notes.failed(&names, why);
             return true;
         }
-        match self.add(adding, &mut rows.plan, &later) {
+        match self.add(adding, &rows.plan, &later) {
             Ok(done) => {
+                let gone = rows.plan.refuse_late(&done.refused);
+                self.look_again(&mut rows.plan, |m| gone.contains(&m.path));
                 note(&mut notes, &later, &done, seen.elapsed());
                 notes.stopped(&done.stops);
                 self.sentinels.add(&later.modules, &done.table.patches);
@@ -168,21 +175,31 @@ impl Followed {
                 self.modules.push(later.modules);
             }
             Err(why) => {
-                // What lies there now may be something else.
-                rows.plan
-                    .forget(pid, |m| later.modules.iter().any(|l| l.is_same_load(m)));
+                let is_one = |m: &MappedModule| later.modules.iter().any(|l| l.is_same_load(m));
+                if matches!(why, LiveError::Gone { .. }) {
+                    self.look_again(&mut rows.plan, is_one);
+                }
+                let why = match why {
+                    LiveError::Gone { .. } | LiveError::CodeDiffers { .. } => GONE.to_owned(),
+                    why => why.to_string(),
+                };
                 notes.failed(&names, why);
             }
         }
-        // Whatever was gone is looked for again.
-        self.code_kb = self
-            .code_kb
-            .filter(|_| rows.plan.names_of_new(pid).is_empty());
         adding.told.add_rows(&rows.take_new());
         true
     }
 
-    fn add(&self, adding: &Adding, plan: &mut Plan, later: &Later) -> Result<Installed, String> {
+    /// What lies where these were may be a load of the same file, that nothing was added to.
+    fn look_again(&mut self, plan: &mut Plan, is_gone: impl Fn(&MappedModule) -> bool) {
+        if self.again < AGAIN_MAX && plan.loads(self.process.pid).iter().any(&is_gone) {
+            plan.forget(self.process.pid, is_gone);
+            self.again += 1;
+            self.code_kb = None;
+        }
+    }
+
+    fn add(&self, adding: &Adding, plan: &Plan, later: &Later) -> Result<Installed, LiveError> {
         let ids: HashSet<FunctionId> = later.items.iter().map(|item| item.id).collect();
         let functions = plan.functions.iter().filter(|f| ids.contains(&f.id));
         let mut table = PatchTable::new(
@@ -197,13 +214,7 @@ impl Followed {
         table.switches_stacks = plan.switches_stacks(self.process.pid);
         let selected = later.items.iter().map(Item::selected).collect();
         let pid = self.process.pid;
-        let done = install_beside(pid, selected, adding.options, table, &self.rings);
-        let done = done.map_err(|e| match e {
-            LiveError::Gone { .. } | LiveError::CodeDiffers { .. } => GONE.to_owned(),
-            e => e.to_string(),
-        })?;
-        plan.refuse_late(pid, &done.refused);
-        Ok(done)
+        install_beside(pid, selected, adding.options, table, &self.rings)
     }
 
     /// Nothing enters their copies any more.
