@@ -62,6 +62,8 @@ fn undisturbed(name: &str) {
         stopped.resume().unwrap();
     }
     assert!(inside > 0, "{name} was never stopped inside its call");
+    // Back in its call: a signal that came before it would not interrupt it.
+    is_waiting(pid);
     target.tell();
     assert_eq!(target.line(), "OK", "after {inside} stops inside {name}");
 }
@@ -90,6 +92,8 @@ fn outlives_its_tracer(name: &str) {
         inside += usize::from(was_inside.join().unwrap());
     }
     assert!(inside > 0, "{name} was never stopped inside its call");
+    // Back in its call: a signal that came before it would not interrupt it.
+    is_waiting(pid);
     target.tell();
     assert_eq!(target.line(), "OK", "after {inside} stops inside {name}");
 }
