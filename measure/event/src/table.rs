@@ -141,7 +141,7 @@ pub struct Stops {
     pub attach: Vec<TargetStops>,
     /// To add what targets loaded, and to take it away again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub loads: Vec<TargetStops>,
+    pub dlopen: Vec<TargetStops>,
     /// Of forked children, too.
     pub detach: Vec<TargetStops>,
     /// The recorder was refused a real-time priority for the stops (CAP_SYS_NICE): other programs

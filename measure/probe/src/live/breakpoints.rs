@@ -15,7 +15,7 @@ use std::time::Duration;
 const BYTES_A_LOOK: u64 = 1 << 20;
 /// Searches for such sites, a part of them at a time.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub(super) struct Watch {
     next: usize,
     given_back: BTreeSet<u64>,
 }
@@ -23,7 +23,7 @@ pub struct Watch {
 impl Watch {
     /// The sites, of those it is the turn of, that hold part of our jump and a foreign byte.
     /// `patches` ascend.
-    pub fn look(&mut self, memory: &TargetMemory, patches: &[Patch]) -> Vec<Patch> {
+    pub(super) fn look(&mut self, memory: &TargetMemory, patches: &[Patch]) -> Vec<Patch> {
         if self.next >= patches.len() {
             self.next = 0;
         }
@@ -56,13 +56,17 @@ impl Watch {
     }
 
     /// These belong to other tools now, and are not checked again.
-    pub fn gave_back(&mut self, sites: &[Patch]) {
+    pub(super) fn gave_back(&mut self, sites: &[Patch]) {
         self.given_back.extend(sites.iter().map(|p| p.at));
     }
 }
 
 /// Restores `sites` in one stop of all threads. Returns its length.
-pub fn give_back(pid: i32, memory: &TargetMemory, sites: &[Patch]) -> Result<Duration, LiveError> {
+pub(super) fn give_back(
+    pid: i32,
+    memory: &TargetMemory,
+    sites: &[Patch],
+) -> Result<Duration, LiveError> {
     let stopped = hopscope_process::stop_all(pid)?;
     let result = patch::write(&stopped, memory, sites, Direction::Restore);
     let timing = stopped.resume()?;

@@ -1,25 +1,26 @@
 //! Attaching: everything is computed first, mapped during one short stop of one thread, and
 //! switched on in one batch stop of all threads.
-use super::arena_table::{set_state, write_table};
-use super::build::{self, Linked, Segment, Selected};
+use super::arena_table::set_state;
+use super::breakpoints::Watch;
+use super::build::{self, Segment, Selected};
 use super::clear_leftovers;
 use super::error::LiveError;
+use super::fill;
 use super::got;
 use super::led_slot::GotPatch;
 use super::lookup::Lookup;
 use super::mapping::{self, Mapped};
 use super::patch;
-use super::place::{self, Places, RingAreas, Sizes};
+use super::place::{self, RingAreas, Sizes};
 use super::rings::Rings;
 use super::settle;
-use super::site::{self, Patch};
+use super::site;
 use super::slots;
 pub use super::standing::GONE;
-use super::standing::{self, LateRefusals, Loads};
+use super::standing::{self, LateRefusals};
 use super::switch::Batch;
 use super::symbols::{self, Copies};
-use super::table::{LedLoop, PatchTable, State};
-use crate::instrument::body::Refusal;
+use super::table::{PatchTable, State};
 use crate::instrument::emit::probe::ProbeConfig;
 pub use crate::instrument::emit::probe::Stores;
 use crate::instrument::emit::slow::SlowConfig;
@@ -30,7 +31,7 @@ use hopscope_event::layout::{POOL_MAGIC, POOL_VERSION, PoolHeader};
 use hopscope_event::record::STRIDE;
 use hopscope_event::ring::Pool;
 use hopscope_process::TID_OFFSETS;
-use hopscope_process::maps::{self, Mapping};
+use hopscope_process::maps;
 use hopscope_process::memory::TargetMemory;
 use hopscope_process::memory_limit;
 use hopscope_process::stop_times::{self, StopTimes};
@@ -38,7 +39,6 @@ use hopscope_process::{fault, fd_reserve, procfs};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -91,6 +91,7 @@ pub struct Installed {
     pub(super) copies: Vec<Copies>,
     /// Inode of the arena's memfd: how forked children are found.
     pub arena_inode: u64,
+    pub(super) breakpoints: Watch,
     pub(super) restored: bool,
 }
 
@@ -309,7 +310,8 @@ fn attempt(
     );
     let moved = standing::other_loads(pid, &selected, &mappings);
     let arrived = (&places, &arena, &mappings[..]);
-    let result = verified.and_then(|()| fill(pid, &memory, segments, arrived, &moved, &mut table));
+    let result =
+        verified.and_then(|()| fill::fill(pid, &memory, segments, arrived, &moved, &mut table));
     let mut notes = Vec::new();
     let (contexts, records_log2) = (options.contexts as usize, options.ring_records_log2);
     let mut rings = Rings::plan(pid, contexts, records_log2);
@@ -404,7 +406,7 @@ fn attempt(
             on.partly_searched
         ));
     }
-    notes.extend(on.running.note(pid, &table.functions));
+    notes.extend(on.running.note(pid, &table));
     notes.extend(got::note(pid, &memory, &table.slots));
     let arena_inode = {
         use std::os::unix::fs::MetadataExt;
@@ -430,6 +432,7 @@ fn attempt(
         not_switched,
         copies,
         arena_inode,
+        breakpoints: Watch::default(),
         restored: false,
     })
 }
@@ -440,108 +443,6 @@ fn tid_offset(memory: &TargetMemory, fs_base: u64, tid: i32) -> Option<u32> {
         let at = fs_base.wrapping_add(*offset as u64);
         fs_base != 0 && memory.read(at, &mut word).is_ok() && i32::from_le_bytes(word) == tid
     })
-}
-
-/// Links the segments, writes them and the patch table into the arena. What is no longer there to
-/// be patched is left out.
-fn fill(
-    pid: i32,
-    memory: &TargetMemory,
-    segments: Vec<build::Segment>,
-    (places, arena, mappings): (&Places, &File, &[Mapping]),
-    moved: &HashSet<FunctionId>,
-    table: &mut PatchTable,
-) -> Result<(Vec<Linked>, LateRefusals), LiveError> {
-    let (mut linked, mut gone) = (Vec::new(), Vec::new());
-    let mut offset = places.header.len;
-    for (segment, area) in segments.into_iter().zip(&places.segments) {
-        let mut l = segment.link(area.at)?;
-        drop(segment);
-        gone.extend(l.refused.iter().map(|(id, why)| (*id, why.to_string())));
-        assert!(
-            l.code.len() as u64 <= area.len,
-            "as long as it was when its place was chosen"
-        );
-        arena
-            .write_all_at(&l.code, offset)
-            .map_err(LiveError::io(pid, "writing the copies"))?;
-        offset += area.len;
-        standing::arrived(pid, memory, l.at, &l.code)?;
-        l.code = Vec::new();
-        linked.push(l);
-    }
-    let (mut patches, mut loops, mut slots) = (Vec::new(), Vec::new(), Vec::new());
-    let mut loads = Loads::new(pid, mappings);
-    for entry in linked.iter().flat_map(|l: &Linked| &l.entries) {
-        let mut original = [0u8; 5];
-        let is_gone = moved.contains(&entry.id);
-        if is_gone || memory.read(entry.patch_at, &mut original).is_err() {
-            gone.push((entry.id, standing::GONE.to_owned()));
-            continue;
-        }
-        if let Some(led) = &entry.slots {
-            let there = led.iter().filter(|slot| loads.has(slot.load));
-            slots.extend(there.map(|slot| GotPatch {
-                at: slot.at,
-                function: entry.pieces[0].start,
-                found: slot.found,
-                replaced: entry.copy_at,
-            }));
-            continue;
-        }
-        let Some(replaced) = entry.jump() else {
-            continue;
-        };
-        patches.push(Patch {
-            at: entry.patch_at,
-            original,
-            replaced,
-        });
-        for one in &entry.loops {
-            let mut original = [0u8; 5];
-            if memory.read(one.at, &mut original).is_err() {
-                continue;
-            }
-            let Some(replaced) = site::jump(original[0], one.at, one.copy_at) else {
-                continue;
-            };
-            patches.push(Patch {
-                at: one.at,
-                original,
-                replaced,
-            });
-            loops.push(LedLoop {
-                at: one.at,
-                back: one.back,
-            });
-        }
-    }
-    let not_linked = linked.iter().flat_map(|l| &l.refused).next();
-    let is_nothing = patches.is_empty() && slots.is_empty();
-    if let (true, Some((_, Refusal::NotLinked(why)))) = (is_nothing, not_linked) {
-        return Err(build::BuildError::from(why.clone()).into());
-    }
-    patches.sort_by_key(|p| p.at);
-    loops.sort_by_key(|l| l.at);
-    leave_out_overlapping(&mut patches, &mut loops);
-    slots.sort_unstable();
-    (table.patches, table.loops, table.slots) = (patches, loops, slots);
-    // Whoever detaches reads no other table.
-    table.check()?;
-    write_table(pid, arena, table, State::Prepared)?;
-    Ok((linked, gone))
-}
-
-/// Two functions may have a piece in common, or an entry in each other's: of whose call a loop is there, is not known.
-fn leave_out_overlapping(patches: &mut Vec<Patch>, loops: &mut Vec<LedLoop>) {
-    let overlap = |w: &&[Patch]| w[1].at - w[0].at < 5;
-    let overlapping = patches.windows(2).filter(overlap);
-    let out: HashSet<u64> = overlapping.flatten().map(|p| p.at).collect();
-    if !out.is_empty() {
-        let is_loop = |at: u64| loops.binary_search_by_key(&at, |l| l.at).is_ok();
-        patches.retain(|p| !out.contains(&p.at) || !is_loop(p.at));
-        loops.retain(|l| !out.contains(&l.at));
-    }
 }
 
 fn prepare_pool(words: &SharedWords, options: &InstallOptions) {
@@ -574,28 +475,4 @@ fn check_room(pid: i32, table: &PatchTable) -> Result<(), LiveError> {
 /// CPU features of this machine that the generated code may use.
 pub fn host_has_bmi2() -> bool {
     std::arch::is_x86_feature_detected!("bmi2")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loops_of_two_functions_at_one_place_are_left_alone() {
-        let patch = |at| Patch {
-            at,
-            original: [0; 5],
-            replaced: [1; 5],
-        };
-        let mut patches = [10, 20, 23, 30, 30, 40, 45].map(patch).to_vec();
-        let loops = [20, 30, 30, 45].map(|at| LedLoop {
-            at,
-            back: patch(at),
-        });
-        let mut loops = loops.to_vec();
-        leave_out_overlapping(&mut patches, &mut loops);
-        let at = |patches: &[Patch]| patches.iter().map(|p| p.at).collect::<Vec<_>>();
-        assert_eq!(at(&patches), [10, 23, 40, 45]);
-        assert_eq!(loops.iter().map(|l| l.at).collect::<Vec<_>>(), [45]);
-    }
 }

@@ -1,4 +1,6 @@
-//! What leads into copies, while a target is measured: slots that are bound are led, functions are left out.
+//! What leads into copies, while a target is measured: slots that are bound are led, entries in which others set a breakpoint
+//! are given back, functions are left out.
+use super::breakpoints;
 use super::error::LiveError;
 use super::got;
 use super::install::Installed;
@@ -11,7 +13,44 @@ use hopscope_process::{maps, procfs};
 use std::collections::HashSet;
 use std::fs::File;
 
+/// Names in one note.
+const NAMED_AT_MOST: usize = 5;
+
 impl Installed {
+    /// Gives entries back in which another tool has set a breakpoint: the function runs on unmeasured.
+    pub fn give_back_breakpoints(&mut self) {
+        if self.restored {
+            return;
+        }
+        let found = self.breakpoints.look(&self.memory, &self.table.patches);
+        if found.is_empty() {
+            return;
+        }
+        let name = |patch: &Patch| {
+            let at = self.sites.binary_search_by_key(&patch.at, |(at, _)| *at);
+            let function = self.table.function(self.sites[at.ok()?].1)?;
+            Some(function.name.clone())
+        };
+        let named: Vec<_> = found.iter().take(NAMED_AT_MOST).filter_map(name).collect();
+        let more = match found.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let (pid, names) = (self.pid, named.join(", ") + &more);
+        match breakpoints::give_back(pid, &self.memory, &found) {
+            Ok(pause) => {
+                // They stay in the table: a forked child may still have our jump there.
+                self.breakpoints.gave_back(&found);
+                self.notes.push(format!(
+                    "process {pid}: {names}: measured only until another tool set a breakpoint there (a uprobe of perf or bpftrace, or a debugger's); stopped for {:.0} µs to restore them",
+                    pause.as_secs_f64() * 1e6
+                ));
+            }
+            // Tried again at the next look; a target that is gone is found out elsewhere.
+            Err(e) => log::debug!("process {pid}: {names}: {e}"),
+        }
+    }
+
     /// Leads what the dynamic linker has bound since the last look, all in one stop. How many.
     ///
     /// # Errors

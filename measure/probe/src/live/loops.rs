@@ -1,7 +1,7 @@
 //! Loops of functions that run while they are attached to: of others none is touched.
 use super::build::{Entry, Linked};
 use super::table::PatchTable;
-use hopscope_event::{FunctionEntry, FunctionId};
+use hopscope_event::FunctionId;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub struct Running {
 
 impl Running {
     /// What the user should know of it.
-    pub(super) fn note(&mut self, pid: i32, functions: &[FunctionEntry]) -> Option<String> {
+    pub(super) fn note(&mut self, pid: i32, table: &PatchTable) -> Option<String> {
         for ids in [&mut self.led, &mut self.not_led] {
             ids.sort_unstable();
             ids.dedup();
@@ -37,7 +37,7 @@ impl Running {
                 "process {pid}: {n} functions that run are led into their copies by their loops"
             );
         }
-        let name = |id: &FunctionId| functions.get(id.0 as usize).map(|f| f.name.as_str());
+        let name = |id: &FunctionId| table.function(*id).map(|f| f.name.as_str());
         let (first, more) = (self.not_led.first()?, self.not_led.len() - 1);
         let more = match more {
             0 => String::new(),

@@ -1,7 +1,7 @@
 //! A live attachment: from accepted functions to patched entries and back.
 mod arena_table;
 pub mod asked;
-pub mod breakpoints;
+mod breakpoints;
 pub mod build;
 pub mod clear_leftovers;
 mod clock;
@@ -11,6 +11,7 @@ mod counter_pages;
 mod counter_room;
 mod detach;
 pub mod error;
+mod fill;
 pub mod found;
 mod frame_tables;
 mod got;

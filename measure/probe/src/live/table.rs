@@ -13,7 +13,9 @@
 use super::led_slot::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
-use hopscope_event::{CaptureEntry, CounterEntry, FunctionEntry, ProcessEntry, RecordingMeta};
+use hopscope_event::{
+    CaptureEntry, CounterEntry, FunctionEntry, FunctionId, ProcessEntry, RecordingMeta,
+};
 use hopscope_process::procfs;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -176,6 +178,12 @@ impl PatchTable {
         let data = [self.contexts, self.pool, self.counter_pages];
         let own = data.into_iter().filter(|a| a.len > 0 && !self.shares_rings);
         own.collect()
+    }
+
+    /// One of its functions, which ascend: of what was added to a recording it has those that were added.
+    pub(super) fn function(&self, id: FunctionId) -> Option<&FunctionEntry> {
+        let at = self.functions.binary_search_by_key(&id, |f| f.id).ok()?;
+        Some(&self.functions[at])
     }
 
     /// Header region, padded to whole pages.

@@ -12,7 +12,7 @@ use crate::locate::module_names::ModuleNames;
 use crate::locate::{self, MappedModule, basename};
 use hopscope_event::FunctionId;
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 /// What came of looking into a process again.
@@ -65,7 +65,10 @@ impl Plan {
             left_out,
             follows_loads,
             matched,
-            ..Plan::default()
+            // Read anew, and only once they are needed; watches are the recorder's.
+            watches: HashMap::new(),
+            lines: HashMap::new(),
+            debug: HashMap::new(),
         }
     }
 

@@ -18,9 +18,7 @@ use super::sink::Sink;
 use super::tally::{Called, Tally};
 use super::trigger::{SlowCalls, Trigger};
 use crate::live::LiveError;
-use crate::live::breakpoints;
 use crate::live::install::Installed;
-use crate::live::site::Patch;
 use crate::new_modules::Watch;
 use hopscope_event::layout::Context;
 use hopscope_event::ring::{Position, Ring, Visit};
@@ -30,9 +28,6 @@ use hopscope_trace::TraceError;
 use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
-
-/// Names in one note.
-const NAMED_AT_MOST: usize = 5;
 
 pub struct Target {
     /// What it is measured by, too, since it loaded more; they go first.
@@ -45,7 +40,6 @@ pub struct Target {
     pub threads: u64,
     rings: Vec<RingState>,
     claims_seen: u64,
-    breakpoints: breakpoints::Watch,
     /// Visits of [`Target::recycle`].
     rounds: u32,
     /// When the process began, in clock ticks after boot: a number alone may be another's by now.
@@ -112,7 +106,6 @@ impl Target {
             threads: 0,
             rings,
             claims_seen: 0,
-            breakpoints: breakpoints::Watch::default(),
             rounds: 0,
             started,
             modules: None,
@@ -366,29 +359,23 @@ impl Target {
             },
             None => None,
         };
-        self.give_back_breakpoints();
-        self.lead_slots();
-        if let Some(mut additions) = held {
-            self.lead_added_slots(&mut additions);
-        }
-        self.open_counters();
-    }
-
-    fn lead_added_slots(&mut self, additions: &mut [Installed]) {
-        for added in additions {
-            match added.lead_slots() {
-                Ok(led) => self.bound_since += led,
-                Err(e) => log::debug!("process {}: {e}", added.pid),
+        let Target {
+            installed,
+            bound_since,
+            ..
+        } = self;
+        let mut held = held;
+        let added = held.iter_mut().flat_map(|held| held.iter_mut());
+        for installed in std::iter::once(installed).chain(added) {
+            installed.give_back_breakpoints();
+            match installed.lead_slots() {
+                Ok(led) => *bound_since += led,
+                // Tried again at the next look; a target that is gone is found out elsewhere.
+                Err(e) => log::debug!("process {}: {e}", installed.pid),
             }
         }
-    }
-
-    fn lead_slots(&mut self) {
-        match self.installed.lead_slots() {
-            Ok(led) => self.bound_since += led,
-            // Tried again at the next look; a target that is gone is found out elsewhere.
-            Err(e) => log::debug!("process {}: {e}", self.installed.pid),
-        }
+        drop(held);
+        self.open_counters();
     }
 
     pub(super) fn watch_calls(&mut self, slow: &[Trigger]) {
@@ -413,49 +400,6 @@ impl Target {
                 self.installed.pid, self.bound_since
             )
         })
-    }
-
-    /// Gives entries back in which another tool has set a breakpoint: the function runs on
-    /// unmeasured.
-    fn give_back_breakpoints(&mut self) {
-        let installed = &mut self.installed;
-        let (pid, memory) = (installed.pid, &installed.memory);
-        let found = self.breakpoints.look(memory, &installed.table.patches);
-        if found.is_empty() {
-            return;
-        }
-        let name = |site: &Patch| {
-            let at = installed
-                .sites
-                .binary_search_by_key(&site.at, |(at, _)| *at);
-            let function = installed.sites[at.ok()?].1;
-            Some(
-                installed
-                    .table
-                    .functions
-                    .get(function.0 as usize)?
-                    .name
-                    .clone(),
-            )
-        };
-        let named: Vec<_> = found.iter().take(NAMED_AT_MOST).filter_map(name).collect();
-        let more = match found.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let names = named.join(", ") + &more;
-        match breakpoints::give_back(pid, memory, &found) {
-            Ok(pause) => {
-                // They stay in the table: a forked child may still have our jump there.
-                self.breakpoints.gave_back(&found);
-                installed.notes.push(format!(
-                    "process {pid}: {names}: measured only until another tool set a breakpoint there (a uprobe of perf or bpftrace, or a debugger's); stopped for {:.0} µs to restore them",
-                    pause.as_secs_f64() * 1e6
-                ));
-            }
-            // Tried again at the next look; a target that is gone is found out elsewhere.
-            Err(e) => log::debug!("process {pid}: {names}: {e}"),
-        }
     }
 
     /// Contexts of threads that have a ring, with their thread ids.

@@ -98,7 +98,7 @@ impl<S: Sink> Recorder<'_, S> {
             threads: 0,
             calls_unmeasured: 0,
             detach_pauses: Vec::new(),
-            load_stops: Vec::new(),
+            dlopen_stops: Vec::new(),
             detach_stops: Vec::new(),
             not_restored: Vec::new(),
             not_unmapped: Vec::new(),
@@ -247,7 +247,7 @@ impl<S: Sink> Recorder<'_, S> {
             }
             let done = following.finish();
             outcome.notes.extend(done.notes);
-            outcome.load_stops = done.stops;
+            outcome.dlopen_stops = done.stops;
             outcome.plan = done.plan;
         }
         if outcome.counts.damaged > 0 {

@@ -77,7 +77,7 @@ pub struct RecorderResult {
     pub calls_unmeasured: u64,
     pub detach_pauses: Vec<Duration>,
     /// To add what targets loaded.
-    pub load_stops: Vec<TargetStops>,
+    pub dlopen_stops: Vec<TargetStops>,
     pub detach_stops: Vec<TargetStops>,
     /// Processes that are still patched, with the reason.
     pub not_restored: Vec<i32>,

@@ -75,7 +75,7 @@ pub(super) fn finish(
             .collect(),
         stops: Stops {
             attach: attach_stops,
-            loads: outcome.load_stops,
+            dlopen: outcome.dlopen_stops,
             detach: outcome.detach_stops,
             real_time_refused: hopscope_process::real_time_was_refused(),
         },

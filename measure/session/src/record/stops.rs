@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 pub(super) fn print(out: &mut impl Write, stops: &Stops) -> io::Result<()> {
     phase(out, "attach", &stops.attach)?;
-    if !stops.loads.is_empty() {
-        phase(out, "loads", &stops.loads)?;
+    if !stops.dlopen.is_empty() {
+        phase(out, "dlopen", &stops.dlopen)?;
     }
     phase(out, "detach", &stops.detach)?;
     if stops.real_time_refused {

@@ -48,6 +48,7 @@ pub fn run(request: &TopRequest) -> Result<bool> {
         installed,
         plan,
         meta,
+        selections,
     } = begin(request)?;
     let shown = shown(request, &installed, &plan, &meta);
     let mut live = Live::new(meta.probe_cost.map(Correction::new));
@@ -59,7 +60,10 @@ pub fn run(request: &TopRequest) -> Result<bool> {
     let mut targets = watched(installed, &plan, false);
     following::join(&mut targets, following.as_ref());
     let targets = (following, targets);
-    let outcome = look(request, targets, &meta, live, &stop, &intervals);
+    let mut outcome = look(request, targets, &meta, live, &stop, &intervals);
+    if request.follow_dlopen {
+        following::grown(&mut outcome, plan, &selections);
+    }
     let missed = intervals.finish(outcome.calls_unmeasured);
     end(&outcome, missed, output)
 }
@@ -69,6 +73,7 @@ struct Begun {
     installed: Vec<(ProcessIx, Installed)>,
     plan: Plan,
     meta: RecordingMeta,
+    selections: Vec<Selection>,
 }
 
 fn begin(request: &TopRequest) -> Result<Begun> {
@@ -139,6 +144,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         installed,
         plan,
         meta,
+        selections,
     })
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Notes {
     why: String,
     /// For what was added, and for what went.
     stops: StopTimes,
+    /// Of additions that went.
+    of_gone: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,6 +49,15 @@ impl Notes {
     /// They were loaded, and nothing of them is measured before they are read.
     pub(super) fn reads(&mut self, modules: Vec<String>) {
         self.reading = modules;
+    }
+
+    /// What an addition that goes had to say. Each text once.
+    pub(super) fn goes(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if !self.of_gone.contains(&note) && self.of_gone.len() < NAMED_AT_MOST {
+                self.of_gone.push(note);
+            }
+        }
     }
 
     /// Its threads were stopped.
@@ -104,6 +115,7 @@ impl Notes {
                 self.failed, self.why
             ));
         }
+        text.extend_from_slice(&self.of_gone);
         text
     }
 }

@@ -6,6 +6,8 @@ use hopscope_process::memory::TargetMemory;
 /// Others may set breakpoints in some.
 const OF_A_MODULE: usize = 4;
 
+const BREAKPOINT: u8 = 0xcc;
+
 #[derive(Default)]
 pub(super) struct Sentinels(Vec<(MappedModule, Vec<Patch>)>);
 
@@ -29,7 +31,10 @@ impl Sentinels {
     pub(super) fn take_lost(&mut self, memory: &TargetMemory) -> Vec<MappedModule> {
         let is_there = |patch: &Patch| {
             let mut now = [0; 5];
-            memory.read(patch.at, &mut now).is_ok() && now == patch.replaced
+            let read = memory.read(patch.at, &mut now).is_ok();
+            // Another tool's: the rest of the entry was given back.
+            let is_breakpoint = now[0] == BREAKPOINT && now[1..] == patch.original[1..];
+            read && (now == patch.replaced || is_breakpoint)
         };
         let lost = self
             .0

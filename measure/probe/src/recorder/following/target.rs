@@ -171,8 +171,11 @@ impl Followed {
                 note(&mut notes, &later, &done, seen.elapsed());
                 notes.stopped(&done.stops);
                 self.sentinels.add(&later.modules, &done.table.patches);
+                // It goes at the next look where nothing of it leads anywhere.
+                let is_led = !done.table.patches.is_empty() || !done.table.slots.is_empty();
                 additions.push(done);
-                self.modules.push(later.modules);
+                let modules = if is_led { later.modules } else { Vec::new() };
+                self.modules.push(modules);
             }
             Err(why) => {
                 let is_one = |m: &MappedModule| later.modules.iter().any(|l| l.is_same_load(m));
@@ -233,6 +236,7 @@ impl Followed {
             notes.stopped(&stop_times::take(gone.pid));
             match done {
                 Ok(_) if gone.is_taken_away() => {
+                    notes.goes(std::mem::take(&mut gone.notes));
                     drop(additions.remove(n));
                     self.modules.remove(n);
                 }

@@ -11,9 +11,9 @@ use std::process::Stdio;
 
 pub(super) fn register(suite: &mut Suite) {
     use Requirement::Gcc;
-    suite.case("loads::restored_by_the_guardian", &[Gcc], guardian);
-    suite.case("loads::recorder_killed_while_it_adds", &[Gcc], killed);
-    suite.case("loads::forked_children", &[Gcc], forked);
+    suite.case("dlopen::restored_by_the_guardian", &[Gcc], guardian);
+    suite.case("dlopen::recorder_killed_while_it_adds", &[Gcc], killed);
+    suite.case("dlopen::forked_children", &[Gcc], forked);
 }
 
 /// Names of what was added are with the records that were left.

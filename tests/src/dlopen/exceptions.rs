@@ -6,7 +6,7 @@ use hopscope_tests::{Requirement, Suite, scratch};
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case(
-        "loads::exceptions_through_what_was_there",
+        "dlopen::exceptions_through_what_was_there",
         &[Requirement::Gxx],
         through,
     );

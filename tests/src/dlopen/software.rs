@@ -7,7 +7,7 @@ use std::process::Command;
 
 pub(super) fn register(suite: &mut Suite) {
     suite.case(
-        "loads::an_extension_of_python",
+        "dlopen::an_extension_of_python",
         &[Requirement::Python3],
         python,
     );

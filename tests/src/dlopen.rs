@@ -1,4 +1,5 @@
 //! `record --follow-dlopen`: what a target loads while it is recorded is measured, too.
+mod disturbed;
 mod ends;
 mod exceptions;
 mod software;
@@ -14,20 +15,17 @@ use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::Gcc;
-    suite.case("loads::measured_from_the_load_on", &[Gcc], measured);
-    suite.case("loads::nothing_matches_before", &[Gcc], nothing_before);
-    suite.case("loads::nothing_matches_ever", &[Gcc], nothing_ever);
-    suite.case("loads::unloaded_and_loaded_again", &[Gcc], again);
-    suite.case("loads::another_file_in_its_place", &[Gcc], replaced);
-    suite.case("loads::in_the_place_of_another", &[Gcc], same_size);
-    suite.case("loads::calls_through_slots", &[Gcc], slots);
-    suite.case("loads::slots_of_another_file", &[Gcc], || turns(true));
-    suite.case("loads::slots_of_another_file_not_followed", &[Gcc], || {
-        turns(false)
-    });
-    suite.case("loads::two_processes_share_rows", &[Gcc], two_processes);
-    suite.case("loads::in_top", &[Gcc], in_top);
-    suite.case("loads::not_asked_for", &[Gcc], not_asked_for);
+    suite.case("dlopen::measured_from_the_load_on", &[Gcc], measured);
+    suite.case("dlopen::nothing_matches_before", &[Gcc], nothing_before);
+    suite.case("dlopen::nothing_matches_ever", &[Gcc], nothing_ever);
+    suite.case("dlopen::unloaded_and_loaded_again", &[Gcc], again);
+    suite.case("dlopen::another_file_in_its_place", &[Gcc], replaced);
+    suite.case("dlopen::in_the_place_of_another", &[Gcc], same_size);
+    suite.case("dlopen::calls_through_slots", &[Gcc], slots);
+    suite.case("dlopen::two_processes_share_rows", &[Gcc], two_processes);
+    suite.case("dlopen::in_top", &[Gcc], in_top);
+    suite.case("dlopen::not_asked_for", &[Gcc], not_asked_for);
+    disturbed::register(suite);
     ends::register(suite);
     exceptions::register(suite);
     software::register(suite);
@@ -36,16 +34,19 @@ pub(crate) fn register(suite: &mut Suite) {
 const SHARED: [&str; 3] = ["-O2", "-shared", "-fPIC"];
 
 pub(crate) fn program() -> Result<PathBuf> {
-    compile_c(&["loads/main.c"], &["-O2", "-rdynamic", "-pthread", "-ldl"])
+    compile_c(
+        &["dlopen/main.c"],
+        &["-O2", "-rdynamic", "-pthread", "-ldl"],
+    )
 }
 
 fn plug_in() -> Result<PathBuf> {
-    compile_c(&["loads/plug_in.c"], &SHARED)
+    compile_c(&["dlopen/plug_in.c"], &SHARED)
 }
 
 fn other() -> Result<PathBuf> {
     let flags = [&SHARED[..], &["-DOTHER"]].concat();
-    compile_c(&["loads/plug_in.c"], &flags)
+    compile_c(&["dlopen/plug_in.c"], &flags)
 }
 
 fn start() -> Result<Told> {
@@ -106,7 +107,7 @@ fn measured() -> Result<()> {
     ensure!(said["functions"] == 3, "{said}");
     // That it was stopped for it is said.
     ensure!(
-        said["stops"]["loads"][0]["stops"].as_u64() >= Some(2),
+        said["stops"]["dlopen"][0]["stops"].as_u64() >= Some(2),
         "{said}"
     );
     target.expect_clean()?;
@@ -281,41 +282,6 @@ fn slots() -> Result<()> {
     call(&mut target, 0, 10)
 }
 
-/// Slots that are not bound yet lie, and read, as those of the file that was there before, and are of another function.
-fn turns(follow: bool) -> Result<()> {
-    const ROUNDS: u64 = 12;
-    let (mut target, dir) = (start()?, scratch());
-    let (first, second) = (dir.join("lazy_a.so"), dir.join("lazy_b.so"));
-    let flags = [&SHARED[..], &["-fno-builtin", "-Wl,-z,lazy"]].concat();
-    std::fs::copy(compile_c(&["loads/lazy.c"], &flags)?, &first)?;
-    let flags = [&flags[..], &["-DSECOND"]].concat();
-    std::fs::copy(compile_c(&["loads/lazy.c"], &flags)?, &second)?;
-    let file = dir.join("turns.hop");
-    // What is there at the attach goes when the first turn begins.
-    expect(
-        &mut target,
-        &format!("load 0 {}", first.display()),
-        "loaded",
-    )?;
-    let patterns = ["lazy_?.so->libc.so.6!atol", "lazy_?.so->libc.so.6!a64l"];
-    let record = match follow {
-        true => following(target.pid(), &patterns, &file),
-        false => command(target.pid(), &patterns, &file),
-    };
-    let recording = Recording::start_command(record, &file)?;
-    expect(&mut target, "unload 0", "unloaded")?;
-    let turns = format!("turns {ROUNDS} {} {}", first.display(), second.display());
-    expect(&mut target, &turns, "0 wrong")?;
-    recording.stop()?;
-    let report = Report::read(&file)?;
-    report.expect_whole()?;
-    for (function, module) in [("atol", "lazy_a.so"), ("a64l", "lazy_b.so")] {
-        let calls = report.entries(&format!("{function} [called from {module}]"));
-        ensure!(calls <= 10 * ROUNDS, "{module}: {calls}");
-    }
-    target.expect_clean()
-}
-
 /// What both of them loaded is named once.
 fn two_processes() -> Result<()> {
     let (mut first, mut second) = (start()?, start()?);
@@ -380,5 +346,5 @@ fn not_asked_for() -> Result<()> {
 }
 
 pub(super) fn throwing() -> Result<PathBuf> {
-    compile("g++", &["loads/throws.cpp"], &SHARED)
+    compile("g++", &["dlopen/throws.cpp"], &SHARED)
 }

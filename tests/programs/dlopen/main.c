@@ -20,6 +20,8 @@ static struct {
     void *handle;
     run_fn run;
     const unsigned char *step;
+    /* As the file has them. */
+    unsigned char first[5];
 } plugs[SLOTS];
 
 /* No jump has room in it: it is measured where modules call it through their slots. */
@@ -67,6 +69,8 @@ static int load(int n, const char *path)
         return 0;
     plugs[n].run = (run_fn)dlsym(plugs[n].handle, "plug_run");
     plugs[n].step = dlsym(plugs[n].handle, "plug_step");
+    if (plugs[n].step)
+        memcpy(plugs[n].first, plugs[n].step, sizeof plugs[n].first);
     return 1;
 }
 
@@ -77,6 +81,20 @@ static int becomes(int n, int jump)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do {
         if ((*(volatile const unsigned char *)plugs[n].step == 0xe9) == jump)
+            return 1;
+        sched_yield();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begin.tv_sec < WATCHDOG_S);
+    return 0;
+}
+
+/* Whether nothing of a jump is behind a breakpoint. */
+static int is_given_back(int n)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        if (!memcmp(plugs[n].step + 1, plugs[n].first + 1, 4))
             return 1;
         sched_yield();
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -113,6 +131,12 @@ int main(void)
             printf("%s\n", becomes(n, 1) ? "measured" : "not measured");
         } else if (!strcmp(what, "original")) {
             printf("%s\n", becomes(n, 0) ? "original" : "not original");
+        } else if (!strcmp(what, "given")) {
+            printf("%s\n", is_given_back(n) ? "given back" : "not given back");
+        } else if (!strcmp(what, "offset")) {
+            Dl_info found;
+            dladdr(plugs[n].step, &found);
+            printf("%ld\n", (long)(plugs[n].step - (const unsigned char *)found.dli_fbase));
         } else if (!strcmp(what, "call")) {
             printf("%ld\n", plugs[n].run(count));
         } else if (!strcmp(what, "thread")) {
