@@ -20,6 +20,9 @@ pub enum Requirement {
     Ovs,
     Haproxy,
     Redis,
+    /// With a client.
+    Sshd,
+    Postgres,
     /// The compiler.
     Go,
     Java,
@@ -96,6 +99,8 @@ impl Requirement {
             Ovs => "ovs",
             Haproxy => "haproxy",
             Redis => "redis",
+            Sshd => "sshd",
+            Postgres => "postgres",
             Go => "go",
             Java => "java",
             Jdk => "jdk",
@@ -164,6 +169,12 @@ impl Requirement {
             Haproxy => program("haproxy", "haproxy"),
             Redis => program("redis-server", "redis-server")
                 .and_then(|()| program("redis-benchmark", "redis-tools")),
+            Sshd => {
+                program("sshd", "openssh-server").and_then(|()| program("ssh", "openssh-client"))
+            }
+            Postgres => postgres()
+                .map(drop)
+                .ok_or("no postgres (package postgresql-15)".into()),
             Go => go().map(drop).ok_or("no go (package golang-go)".into()),
             Java => program("java", "default-jre-headless"),
             Jdk => jdk()
@@ -272,6 +283,15 @@ pub fn go() -> Option<PathBuf> {
         let own = PathBuf::from("/usr/local/go/bin/go");
         own.is_file().then_some(own)
     })
+}
+
+/// Where Debian puts programs of which each version has its own.
+pub fn postgres() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    folders
+        .filter(|folder| folder.join("postgres").is_file() && folder.join("pgbench").is_file())
+        .max()
 }
 
 /// Where `java` comes from, if there is more than what runs programs.

@@ -7,7 +7,7 @@ use hopscope_stack_engine::config::{Address, Congestion, Medium, Route};
 use hopscope_stack_engine::{Config, TcpConfig};
 use hopscope_stack_instance::Device;
 use hopscope_stack_instance::device::{self, Wanted};
-use hopscope_stack_instance::handed::HandedEngine;
+use hopscope_stack_instance::handed::{HandedEngine, Reach};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -134,22 +134,44 @@ impl LinkArgs {
             bail!("a device without Ethernet addresses");
         };
         let config = self.config(device)?;
-        let routes = config.routes.iter();
         Ok(HandedEngine {
             mac,
             mtu: config.mtu,
-            addresses: self
-                .addr
-                .iter()
-                .map(|a| (a.address, a.prefix_bits))
-                .collect(),
-            routes: routes
-                .map(|r| (r.destination.address, r.destination.prefix_bits, r.gateway))
-                .collect(),
             offload: config.offload.checksum,
             lan: matches!(self.profile, Profile::Lan),
             cubic: matches!(self.congestion, CongestionArg::Cubic),
         })
+    }
+
+    /// Where the stack is, and leads to.
+    pub(super) fn reach(&self) -> Reach {
+        let addresses = self.addr.iter();
+        let routes = self.gateway.iter().map(|ip| default_route(*ip));
+        Reach {
+            addresses: addresses.map(|a| (a.address, a.prefix_bits)).collect(),
+            routes: routes
+                .map(|r| (r.destination.address, r.destination.prefix_bits, r.gateway))
+                .collect(),
+        }
+    }
+
+    /// The first setting that is the stack's, where it is somebody else's.
+    pub(super) fn of_the_stack(&self) -> Option<&'static str> {
+        let given = [
+            (!self.addr.is_empty(), "--addr"),
+            (!self.gateway.is_empty(), "--gateway"),
+            (self.mac.is_some(), "--mac"),
+            (self.mtu.is_some(), "--mtu"),
+            (self.netns.is_some(), "--netns"),
+            (self.no_offload, "--no-offload"),
+            (matches!(self.profile, Profile::Lan), "--profile"),
+            (
+                matches!(self.congestion, CongestionArg::Reno),
+                "--congestion",
+            ),
+            (self.spin, "--spin"),
+        ];
+        given.into_iter().find(|(is, _)| *is).map(|(_, name)| name)
     }
 
     /// Whether one of the addresses is of that family.

@@ -5,7 +5,9 @@ use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
 use hopscope_process::environment;
 use hopscope_stack_engine::config::Address;
-use hopscope_stack_instance::handed::{ENVIRONMENT, Handed, HandedPort, Policy};
+use hopscope_stack_instance::handed::{
+    ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy,
+};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::net::if_::if_nametoindex;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -16,6 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+mod instance;
 mod library;
 mod program;
 
@@ -23,12 +26,17 @@ mod program;
 /// connect to where it leads. All others are the kernel's, as ever. A library that is loaded with the program takes its socket
 /// calls. Its exit code is the program's; 125: `hopscope` itself failed.
 #[derive(Args)]
+#[command(mut_arg("addr", |addr| addr.required(false)))]
 pub struct RunArgs {
-    /// Where the stack runs: inline (in the program's own process, one process at a time)
+    /// Where the stack runs: inline (in the program's own process, one process at a time), pipeline (in a `stack serve`, for any number of
+    /// processes)
     #[arg(long, value_enum, default_value_t = Mode::Inline)]
     mode: Mode,
     #[command(flatten)]
     link: LinkArgs,
+    /// Socket of the `stack serve` that has the stack (--mode pipeline) [default: made from --if]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
     /// Connections and datagrams to this prefix are the kernel's, though the stack leads there; repeat for several
     #[arg(long, value_name = "IP/LEN", value_parser = parse_prefix)]
     kernel: Vec<Address>,
@@ -46,6 +54,7 @@ pub struct RunArgs {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
     Inline,
+    Pipeline,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,40 +65,21 @@ enum Wildcard {
 
 /// Returns only where it fails.
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let Mode::Inline = args.mode;
     let (name, arguments) = args.command.split_first().context("no command")?;
     let path = program::find(name)?;
     program::check(&path)?;
     let library = library::find()?;
-    if args.link.spin {
-        bail!("--spin: a program decides by itself when it waits");
-    }
-    let PortName::Packet { device: name_of } = &args.link.interface else {
-        bail!(
-            "{}: --mode inline takes packet:DEVICE alone; `stack serve` takes other ports",
-            args.link.interface
-        );
+    let (stack, reach) = match args.mode {
+        Mode::Inline => (HandedStack::Inline(inline(args)?), args.link.reach()),
+        Mode::Pipeline => {
+            let (instance, reach) = instance::attach(args, name)?;
+            (HandedStack::Instance(instance), reach)
+        }
     };
-    let devices = args.link.open(1)?;
-    let device = devices.first().context("no device")?;
-    let socket = device
-        .port
-        .wait_fd()
-        .context("a port without a descriptor")?;
     let handed = Handed {
         version: env!("CARGO_PKG_VERSION").into(),
-        port: HandedPort {
-            device: name_of.clone(),
-            index: if_nametoindex(name_of.as_str())
-                .with_context(|| format!("the number of {name_of}"))?,
-            fd: inherited(socket)?,
-            max_frame_len: device.port.capabilities().max_frame_len,
-            receive_frames: hopscope_stack_instance::device::receive_frames(
-                device.offload.checksum,
-            ),
-            gso: device.offload.checksum,
-        },
-        engine: args.link.handed(device)?,
+        stack,
+        reach,
         policy: Policy {
             wildcard_is_stack: args.wildcard == Wildcard::Stack,
             kernel: args
@@ -109,6 +99,45 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .context("setting its configuration")?;
     let error = Command::new(&path).arg0(name).args(arguments).exec();
     Err(error).with_context(|| format!("starting {}", path.display()))
+}
+
+/// The open port, and what the engine in the program is made with.
+fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
+    if args.link.addr.is_empty() {
+        bail!("--mode inline needs --addr IP/LEN, an address of the stack");
+    }
+    if args.socket.is_some() {
+        bail!("--socket is where a stack is asked for: --mode pipeline");
+    }
+    if args.link.spin {
+        bail!("--spin: a program decides by itself when it waits");
+    }
+    let PortName::Packet { device: name_of } = &args.link.interface else {
+        bail!(
+            "{}: --mode inline takes packet:DEVICE alone; `stack serve` takes other ports",
+            args.link.interface
+        );
+    };
+    let devices = args.link.open(1)?;
+    let device = devices.first().context("no device")?;
+    let socket = device
+        .port
+        .wait_fd()
+        .context("a port without a descriptor")?;
+    Ok(HandedInline {
+        port: HandedPort {
+            device: name_of.clone(),
+            index: if_nametoindex(name_of.as_str())
+                .with_context(|| format!("the number of {name_of}"))?,
+            fd: inherited(socket)?,
+            max_frame_len: device.port.capabilities().max_frame_len,
+            receive_frames: hopscope_stack_instance::device::receive_frames(
+                device.offload.checksum,
+            ),
+            gso: device.offload.checksum,
+        },
+        engine: args.link.handed(device)?,
+    })
 }
 
 /// Before others that are to be preloaded: they are called through it.

@@ -3,33 +3,34 @@ use super::link::LinkArgs;
 use super::running::{self, Stop};
 use super::which;
 use crate::{event_file, host};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use hopscope_serving::events::EventFile;
 use hopscope_serving::privileges::{self, RunAs};
-use hopscope_stack_instance::App;
 use hopscope_stack_instance::app::{
     AppCounts, Chargen, DatagramService, Datagrams, Discard, Echo, Http, Server,
 };
-use hopscope_stack_instance::events;
+use hopscope_stack_instance::programs::{Offer, Programs};
+use hopscope_stack_instance::{App, events};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-/// Serves TCP and UDP with a stack in user space, on a device beside the kernel's stack or on a TAP device. One thread an engine;
-/// it sleeps while nothing happens. Stops on SIGINT or SIGTERM and prints a summary.
+/// Runs a stack in user space, on a device beside the kernel's stack or on a TAP device: for programs that `stack run --mode pipeline`
+/// starts, or with a server in it (--app). One thread an engine; it sleeps while nothing happens. Stops on SIGINT or SIGTERM and
+/// prints a summary.
 #[derive(Args)]
 pub struct ServeArgs {
     #[command(flatten)]
     link: LinkArgs,
-    /// Server: echo, discard (both also over UDP), chargen, http:BYTES (body length)
-    #[arg(long, value_name = "APP", default_value = "echo")]
-    app: AppName,
+    /// Server: echo, discard (both also over UDP), chargen, http:BYTES (body length) [default: none, programs attach]
+    #[arg(long, value_name = "APP")]
+    app: Option<AppName>,
     /// Port [default: echo 7, discard 9, chargen 19, http 80]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", requires = "app", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Connections that wait to be accepted, at most
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
@@ -46,6 +47,9 @@ pub struct ServeArgs {
     /// Control socket for `stack ss` and `stack stats` [default: made from --if]
     #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
+    /// Socket at which programs attach [default: made from --if]
+    #[arg(long, value_name = "PATH", conflicts_with = "app")]
+    socket: Option<PathBuf>,
     /// Do not create a control socket
     #[arg(long)]
     no_control: bool,
@@ -96,11 +100,17 @@ impl ServeArgs {
 
     fn port_number(&self) -> u16 {
         self.port.unwrap_or(match self.app {
-            AppName::Echo => 7,
-            AppName::Discard => 9,
-            AppName::Chargen => 19,
-            AppName::Http { .. } => 80,
+            Some(AppName::Echo) | None => 7,
+            Some(AppName::Discard) => 9,
+            Some(AppName::Chargen) => 19,
+            Some(AppName::Http { .. }) => 80,
         })
+    }
+
+    /// Where programs attach, if they may.
+    fn socket(&self) -> Option<PathBuf> {
+        let path = || which::programs_of(&self.link.interface);
+        (self.app.is_none()).then(|| self.socket.clone().unwrap_or_else(path))
     }
 
     /// Every address of each family that there is one of.
@@ -123,9 +133,9 @@ impl ServeArgs {
         Datagrams::new(service, at.collect())
     }
 
-    fn server(&self) -> Box<dyn App> {
+    fn server(&self, app: AppName) -> Box<dyn App> {
         let (listen, backlog) = (self.listen(), self.backlog);
-        match self.app {
+        match app {
             AppName::Echo => {
                 let echo = Server::new(Echo::default(), listen, backlog);
                 Box::new(echo.with_datagrams(self.datagrams(DatagramService::Echo)))
@@ -146,6 +156,12 @@ impl ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    if args.app.is_none() && args.engines > 1 {
+        bail!(
+            "--engines {}: programs attach to one engine; --app NAME has several",
+            args.engines
+        );
+    }
     let stop = Stop::at_signals()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let devices = args.link.open(args.engines)?;
@@ -154,7 +170,19 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let recording = recording.map(|path| events::begin(path, &host::meta(), args.engines));
     let (events, file) = recording.transpose()?.unzip();
     let log = |n| events.as_ref().map_or_else(Default::default, |e| e.log(n));
-    let (mut instances, mails) = running::start(&args.link, devices, log, || args.server())?;
+    let waiting = args
+        .socket()
+        .map(|path| programs(&args, &path, user.as_ref()));
+    let mut programs = waiting.transpose()?;
+    let app = || -> Box<dyn App> {
+        match (args.app, programs.take()) {
+            (Some(app), _) => args.server(app),
+            (None, Some(programs)) => Box::new(programs),
+            // One engine, as was asked above.
+            (None, None) => unreachable!("programs attach to one engine"),
+        }
+    };
+    let (mut instances, mails) = running::start(&args.link, devices, log, app)?;
     // Its logs alone keep the file open.
     drop(events);
     let control = args.control();
@@ -183,17 +211,42 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What waits for programs, in whose directory its user may remove it.
+fn programs(args: &ServeArgs, path: &Path, user: Option<&RunAs>) -> anyhow::Result<Programs> {
+    let offer = Offer {
+        device: args.link.interface.to_string(),
+        reach: args.link.reach(),
+    };
+    let programs = Programs::open(path, offer)?;
+    if let Some(user) = user {
+        programs.hand_to(user)?;
+    }
+    Ok(programs)
+}
+
 fn say_ready(args: &ServeArgs, mtu: u16) -> anyhow::Result<()> {
     let port = args.port_number();
+    let socket = args.socket();
     let at = |a: &hopscope_stack_engine::config::Address| SocketAddr::new(a.address, port);
     let listen: Vec<SocketAddr> = args.link.addr.iter().map(at).collect();
     let first = listen.first().context("no address")?;
     if args.json {
+        let (listen, first) = match &socket {
+            Some(_) => (None, None),
+            None => (Some(&listen), Some(first.to_string())),
+        };
         let line = json!({
-            "type": "ready", "schema": 1, "listen": first.to_string(), "addresses": listen,
+            "type": "ready", "schema": 1, "listen": first, "addresses": listen, "socket": socket,
             "if": args.link.interface.to_string(), "mtu": mtu, "engines": args.engines, "control": args.control(),
         });
         writeln!(std::io::stdout(), "{line}")?;
+    } else if let Some(socket) = &socket {
+        crate::status::note!(
+            "programs attach at {} to {}: hopscope stack run --mode pipeline --if {} -- COMMAND",
+            socket.display(),
+            args.link.interface,
+            args.link.interface
+        );
     } else {
         let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();
         crate::status::note!(
@@ -233,6 +286,16 @@ fn summary(counts: &AppCounts, engines: Vec<Value>, as_json: bool) -> anyhow::Re
             out,
             "datagrams received {}, sent {}, not answered {}",
             counts.datagrams_received, counts.datagrams_sent, counts.datagrams_refused
+        )?;
+    }
+    if counts.programs + counts.programs_refused > 0 {
+        writeln!(
+            out,
+            "programs {}, refused {}; calls that failed {}, waits for a descriptor {}",
+            counts.programs,
+            counts.programs_refused,
+            counts.requests_refused,
+            counts.descriptors_missing
         )?;
     }
     for (n, engine) in engines.iter().enumerate() {

@@ -29,6 +29,15 @@ impl Which {
 
 /// One for each port; names of devices have no slash.
 pub(super) fn control_of(port: &PortName) -> PathBuf {
+    path_of(port, SERVE.ending)
+}
+
+/// Where programs attach.
+pub(super) fn programs_of(port: &PortName) -> PathBuf {
+    path_of(port, ".stack")
+}
+
+fn path_of(port: &PortName, ending: &str) -> PathBuf {
     let name = port.to_string().replace(['/', ':'], "-");
     let run = Path::new("/run");
     let writable = nix::unistd::access(run, nix::unistd::AccessFlags::W_OK).is_ok();
@@ -37,5 +46,5 @@ pub(super) fn control_of(port: &PortName) -> PathBuf {
     } else {
         std::env::temp_dir()
     };
-    dir.join(format!("hopscope-{name}{}", SERVE.ending))
+    dir.join(format!("hopscope-{name}{ending}"))
 }

@@ -163,6 +163,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-netio",
             "hopscope-openloop",
             "hopscope-serving",
+            "hopscope-stack-abi",
             "hopscope-stack-engine",
         ],
     ),

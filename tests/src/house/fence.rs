@@ -14,6 +14,7 @@ const FENCED_IN: &[&str] = &[
     "fastpath/stack/packetdrill/src/interface",
     "fastpath/stack/preload/src/hooks",
     "fastpath/stack/preload/src/kernel",
+    "fastpath/stack/preload/src/rows",
     "fastpath/vnet/src/serve/descriptors",
     "fastpath/vnet/src/serve/sigbus",
     "measure/event/src/clock",

@@ -85,7 +85,12 @@ fn refusals() -> Result<()> {
         ),
         (&["--if=ftp:near", "--addr=10.0.0.2/24"], &["packet:DEVICE"]),
         (
-            &["--if=xdp:near", "--addr=10.0.0.2/24", "--engines=2"],
+            &[
+                "--if=xdp:near",
+                "--addr=10.0.0.2/24",
+                "--engines=2",
+                "--app=echo",
+            ],
             &["queues", "tap:NAME"],
         ),
         (

@@ -3,6 +3,7 @@ use hopscope_tests::Suite;
 
 mod datagrams;
 mod differential;
+mod pipeline;
 mod processes;
 mod python;
 mod refused;
@@ -13,6 +14,7 @@ mod tools;
 pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     differential::register(suite);
+    pipeline::register(suite);
     processes::register(suite);
     python::register(suite);
     refused::register(suite);

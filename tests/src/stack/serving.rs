@@ -47,6 +47,10 @@ impl Serving {
         self.control.to_str().unwrap_or_default()
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.target.pid()
+    }
+
     /// Of /proc/PID/status.
     pub(super) fn status(&self, field: &str) -> Result<String> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.target.pid()))?;

@@ -2,6 +2,7 @@
 use crate::InstanceError;
 use crate::Ns;
 use crate::sockets::Sockets;
+use hopscope_eventloop::Poll;
 use hopscope_stack_engine::Event;
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ hopscope_event::sums! {
     /// What an app did.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
     pub struct AppCounts {
+        /// Connections, of programs also those that they made.
         pub accepted: u64,
         /// Connections that ended in order, and by an error.
         pub ended: u64,
@@ -40,6 +42,13 @@ hopscope_event::sums! {
         pub datagrams_sent: u64,
         /// Not answered: they came from the port of another server.
         pub datagrams_refused: u64,
+        /// That attached, and that were sent away.
+        pub programs: u64,
+        pub programs_refused: u64,
+        /// Of programs: calls that failed.
+        pub requests_refused: u64,
+        /// A connection waited because there was no descriptor, or no row in its program's table.
+        pub descriptors_missing: u64,
     }
 }
 
@@ -59,6 +68,22 @@ pub trait App: Send {
     }
 
     fn advance(&mut self, _sockets: &mut Sockets<'_>) {}
+
+    /// Adds descriptors of its own to the loop's, with this source.
+    ///
+    /// # Errors
+    /// They cannot be watched.
+    fn watch(&mut self, _poll: &Poll, _source: u8) -> Result<(), InstanceError> {
+        Ok(())
+    }
+
+    /// One of them is ready.
+    fn ready(&mut self, _sockets: &mut Sockets<'_>) {}
+
+    /// Turns without a look at descriptors, while there is something to do in each.
+    fn turns(&self) -> u32 {
+        64
+    }
 
     /// Nothing is left to be done.
     fn is_over(&self) -> bool {
@@ -84,6 +109,18 @@ impl App for Box<dyn App> {
 
     fn advance(&mut self, sockets: &mut Sockets<'_>) {
         (**self).advance(sockets);
+    }
+
+    fn watch(&mut self, poll: &Poll, source: u8) -> Result<(), InstanceError> {
+        (**self).watch(poll, source)
+    }
+
+    fn ready(&mut self, sockets: &mut Sockets<'_>) {
+        (**self).ready(sockets);
+    }
+
+    fn turns(&self) -> u32 {
+        (**self).turns()
     }
 
     fn is_over(&self) -> bool {

@@ -14,10 +14,40 @@ pub const ENVIRONMENT: &str = "HOPSCOPE_STACK";
 pub struct Handed {
     /// Of both programs, which must be the same one.
     pub version: String,
-    pub port: HandedPort,
-    pub engine: HandedEngine,
+    pub stack: HandedStack,
+    pub reach: Reach,
     pub policy: Policy,
     pub trace: bool,
+}
+
+/// Where the stack is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum HandedStack {
+    Inline(HandedInline),
+    Instance(HandedInstance),
+}
+
+/// To be made in the program's process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HandedInline {
+    pub port: HandedPort,
+    pub engine: HandedEngine,
+}
+
+/// In a `stack serve`, where the program is attached ([`crate::programs`]).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HandedInstance {
+    pub device: String,
+    pub door: i32,
+    pub table: i32,
+}
+
+/// Addresses of the stack, and where it has a way to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Reach {
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Destination, bits of its prefix, gateway.
+    pub routes: Vec<(IpAddr, u8, IpAddr)>,
 }
 
 /// A packet socket with its ring, bound to the device.
@@ -36,9 +66,6 @@ pub struct HandedPort {
 pub struct HandedEngine {
     pub mac: [u8; 6],
     pub mtu: u16,
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// Destination, bits of its prefix, gateway.
-    pub routes: Vec<(IpAddr, u8, IpAddr)>,
     pub offload: bool,
     pub lan: bool,
     pub cubic: bool,
@@ -63,6 +90,34 @@ pub fn parse(text: &[u8]) -> Result<Handed, String> {
     Ok(handed)
 }
 
+impl Handed {
+    /// What the stack is made from in this process.
+    #[must_use]
+    pub fn inline(&self) -> Option<&HandedInline> {
+        match &self.stack {
+            HandedStack::Inline(inline) => Some(inline),
+            HandedStack::Instance(_) => None,
+        }
+    }
+
+    #[must_use]
+    pub fn instance(&self) -> Option<&HandedInstance> {
+        match &self.stack {
+            HandedStack::Inline(_) => None,
+            HandedStack::Instance(instance) => Some(instance),
+        }
+    }
+
+    /// Of what was handed over.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<i32> {
+        match &self.stack {
+            HandedStack::Inline(inline) => vec![inline.port.fd],
+            HandedStack::Instance(instance) => vec![instance.door, instance.table],
+        }
+    }
+}
+
 impl HandedPort {
     /// # Errors
     /// `socket` is another one.
@@ -84,16 +139,16 @@ fn options(gso: bool, receive_frames: usize) -> PacketOptions {
 
 impl HandedEngine {
     #[must_use]
-    pub fn config(&self, seed: [u8; 32]) -> Config {
+    pub fn config(&self, reach: &Reach, seed: [u8; 32]) -> Config {
         let mut config = Config::new(Medium::Ethernet { mac: self.mac }, seed);
         config.mtu = self.mtu;
         let address = |address, prefix_bits| Address {
             address,
             prefix_bits,
         };
-        let addresses = self.addresses.iter();
+        let addresses = reach.addresses.iter();
         config.addresses = addresses.map(|(ip, bits)| address(*ip, *bits)).collect();
-        let routes = self.routes.iter();
+        let routes = reach.routes.iter();
         config.routes = routes
             .map(|(to, bits, gateway)| Route {
                 destination: address(*to, *bits),

@@ -20,6 +20,7 @@ pub mod events;
 pub mod handed;
 pub mod offload;
 pub mod pair;
+pub mod programs;
 pub mod run;
 pub mod share;
 mod show;

@@ -28,8 +28,6 @@ use wait::Wait;
 
 /// Frames that are received or sent before the other direction has its turn.
 const BURST: usize = 64;
-/// Turns without a look at descriptors, while there is something to do in each.
-const TURNS: u32 = 64;
 
 const STOP: u8 = 0;
 const PORT: u8 = 1;
@@ -37,6 +35,7 @@ const TIMER: u8 = 2;
 const BELL: u8 = 3;
 /// Of the control socket.
 pub const CONTROL: u8 = 4;
+const APP: u8 = 5;
 
 pub struct InstancePlan {
     pub device: Device,
@@ -91,6 +90,7 @@ impl<A: App> Instance<A> {
         }
         poll.add(plan.share.bell(), Token::of(BELL), EpollFlags::EPOLLIN)
             .map_err(system("watching other engines"))?;
+        app.watch(&poll, APP)?;
         Ok(Instance {
             engine,
             device: plan.device,
@@ -136,7 +136,7 @@ impl<A: App> Instance<A> {
         while !self.stopped {
             let mut turns = 0;
             let mut awake = true;
-            while awake && turns < TURNS {
+            while awake && turns < self.app.turns() {
                 let busy = self.turn()?;
                 awake = self.linger.goes_on(self.clock.now(), busy);
                 turns += 1;
@@ -265,6 +265,7 @@ impl<A: App> Instance<A> {
                 BELL => drop(self.share.bell().read()),
                 TIMER => self.wait.rang(),
                 CONTROL => self.control()?,
+                APP => self.act(|app, sockets| app.ready(sockets)),
                 PORT if ready.flags.contains(EpollFlags::EPOLLERR) => {
                     self.link.look_soon(self.clock.now());
                 }

@@ -18,6 +18,10 @@ static OWN_SAID: AtomicBool = AtomicBool::new(false);
 impl State {
     /// A socket of the kernel that may become the stack's.
     pub fn opened(&mut self, fd: i32, kind: SocketKind, ipv6: bool, nonblocking: bool) -> bool {
+        if self.instance.is_some() && kind == SocketKind::Udp {
+            self.leave_datagrams();
+            return true;
+        }
         let undecided = Undecided {
             kind,
             ipv6,
@@ -153,6 +157,9 @@ impl State {
             return Step::Fail(libc::EINVAL);
         }
         trace(|| format!("fd {fd}: bind {local}: stack"));
+        if self.instance.is_some() {
+            return self.bind_there(index, &undecided, local);
+        }
         let id = match self.take_over(index, &undecided) {
             Ok(id) => id,
             Err(error) => return Step::Fail(error),
@@ -184,6 +191,10 @@ impl State {
                     trace(|| format!("fd {fd}: connect {peer}: kernel"));
                     self.leave_to_kernel(index);
                     return Step::Pass;
+                }
+                if self.instance.is_some() {
+                    trace(|| format!("fd {fd}: connect {peer}: stack"));
+                    return self.connect_there(index, fd, &undecided, peer);
                 }
                 if policy::is_own(&self.handed, peer.ip()) {
                     once(&OWN_SAID, || {

@@ -112,7 +112,8 @@ impl State {
             0
         };
         told.control.clear();
-        let interface = (self.handed.port.index, &self.handed.engine.addresses[..]);
+        let index = self.handed.inline().map_or(0, |inline| inline.port.index);
+        let interface = (index, &self.handed.reach.addresses[..]);
         control::tell(&inbound, wants, interface, told);
         let whole = flags & libc::MSG_TRUNC != 0;
         let count = if whole {

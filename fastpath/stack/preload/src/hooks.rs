@@ -8,7 +8,9 @@
 mod both;
 mod descriptors;
 mod epolling;
+mod executing;
 mod files;
+mod instance;
 mod limit;
 mod lock;
 mod memory;

@@ -1,7 +1,7 @@
 //! System calls without libc: neither a hook nor a point at which a thread can be cancelled.
 #![allow(unsafe_code)]
 use nix::libc::{self, c_int, c_long};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
 /// What the call returns, or errno.
 pub type Answer = Result<i64, i32>;
@@ -313,6 +313,64 @@ pub fn has_interrupting_handler() -> bool {
         let handled = action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN;
         asked.is_ok() && handled && action[1] & libc::SA_RESTART as usize == 0
     })
+}
+
+pub fn dup3(fd: c_int, to: c_int, flags: c_int) -> Answer {
+    plain(libc::SYS_dup3, &[fd, to, flags])
+}
+
+/// The same, under the lowest number that is free, and closed by exec.
+pub fn again(fd: c_int) -> Answer {
+    fcntl(fd, libc::F_DUPFD_CLOEXEC, 0)
+}
+
+pub fn set_option(fd: c_int, level: c_int, name: c_int, value: &[u8]) -> Answer {
+    let arguments = [
+        fd as usize,
+        level as usize,
+        name as usize,
+        value.as_ptr() as usize,
+        value.len(),
+        0,
+    ];
+    // SAFETY: `value` lives over the call.
+    unsafe { call(libc::SYS_setsockopt, arguments) }
+}
+
+/// An option that is a number.
+pub fn option(fd: c_int, level: c_int, name: c_int) -> Result<i32, i32> {
+    let (mut value, mut len) = (0_i32, 4 as libc::socklen_t);
+    let arguments = [
+        fd as usize,
+        level as usize,
+        name as usize,
+        &raw mut value as usize,
+        &raw mut len as usize,
+        0,
+    ];
+    // SAFETY: both live over the call; the kernel writes no more than `len` bytes.
+    unsafe { call(libc::SYS_getsockopt, arguments) }?;
+    Ok(value)
+}
+
+/// Of a stream of unix(7), which is what the instance's sockets are.
+pub fn pair_inode(fd: c_int) -> Option<u64> {
+    let is = |name, value| option(fd, libc::SOL_SOCKET, name) == Ok(value);
+    if !is(libc::SO_DOMAIN, libc::AF_UNIX) || !is(libc::SO_TYPE, libc::SOCK_STREAM) {
+        return None;
+    }
+    // SAFETY: zero is a value of this structure of integers.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    let arguments = [fd as usize, &raw mut stat as usize, 0, 0, 0, 0];
+    // SAFETY: `stat` lives over the call.
+    unsafe { call(libc::SYS_fstat, arguments) }.ok()?;
+    Some(stat.st_ino)
+}
+
+/// For a call.
+pub fn borrow(fd: c_int) -> BorrowedFd<'static> {
+    // SAFETY: it is a number that the kernel is asked about; whoever closed it meanwhile hears EBADF.
+    unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 /// A descriptor that nobody else owns.

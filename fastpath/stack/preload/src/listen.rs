@@ -50,7 +50,9 @@ impl State {
     ) -> Result<(), i32> {
         let kernel_too = !self.handed.policy.wildcard_is_stack;
         // Before anything is done that cannot be undone.
-        self.own()?;
+        if self.instance.is_none() {
+            self.own()?;
+        }
         if kernel_too {
             kernel::listen(fd, backlog)?;
             // accept asks it without waiting.
@@ -63,6 +65,9 @@ impl State {
             };
             let any = std::net::SocketAddr::new(any, 0);
             kernel::bind(fd, &hopscope_stack_abi::address::to_bytes(any))?;
+        }
+        if self.instance.is_some() {
+            return self.listen_there(index, undecided, (fd, backlog), kernel_too);
         }
         let id = self.take_over(index, undecided)?;
         self.bind_as_kernel(fd, id, undecided.ipv6)?;

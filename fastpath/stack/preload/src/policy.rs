@@ -6,7 +6,7 @@ use std::net::IpAddr;
 pub fn is_own(handed: &Handed, address: IpAddr) -> bool {
     let address = address.to_canonical();
     handed
-        .engine
+        .reach
         .addresses
         .iter()
         .any(|(own, _)| *own == address)
@@ -23,18 +23,14 @@ pub fn leads_to(handed: &Handed, remote: IpAddr) -> bool {
     // Broadcasts, too.
     let is_broadcast = |(prefix, bits): &(IpAddr, u8)| is_last(remote, *prefix, *bits);
     let limited = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
-    if remote == limited || handed.engine.addresses.iter().any(is_broadcast) {
+    if remote == limited || handed.reach.addresses.iter().any(is_broadcast) {
         return false;
     }
     if handed.policy.kernel.iter().any(within) {
         return false;
     }
-    let mut routes = handed
-        .engine
-        .routes
-        .iter()
-        .map(|(to, bits, _)| (*to, *bits));
-    handed.engine.addresses.iter().any(within) || routes.any(|route| within(&route))
+    let mut routes = handed.reach.routes.iter().map(|(to, bits, _)| (*to, *bits));
+    handed.reach.addresses.iter().any(within) || routes.any(|route| within(&route))
 }
 
 fn is_within(address: IpAddr, prefix: IpAddr, bits: u8) -> bool {

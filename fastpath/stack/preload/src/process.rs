@@ -65,6 +65,9 @@ impl State {
     }
 
     pub fn forked(&mut self) {
+        if let Some(instance) = &mut self.instance {
+            instance.forked();
+        }
         self.owner.forked();
         self.ticker.forked();
         self.leader = None;

@@ -34,13 +34,16 @@ pub enum StackError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Port(#[from] PortError),
+    #[error("the stack is in another process")]
+    Elsewhere,
 }
 
 impl Stack {
     pub fn new(handed: &Handed, socket: OwnedFd, seed: [u8; 32]) -> Result<Stack, StackError> {
+        let inline = handed.inline().ok_or(StackError::Elsewhere)?;
         Ok(Stack {
-            engine: Engine::new(handed.engine.config(seed))?,
-            port: handed.port.adopt(socket)?,
+            engine: Engine::new(inline.engine.config(&handed.reach, seed))?,
+            port: inline.port.adopt(socket)?,
             is_full: false,
             busy_turns: 0,
             failed: false,
@@ -49,7 +52,8 @@ impl Stack {
 
     /// Others have read from the port since this process did.
     pub fn replace_port(&mut self, handed: &Handed, socket: OwnedFd) -> Result<(), StackError> {
-        let port = handed.port.adopt(socket)?;
+        let inline = handed.inline().ok_or(StackError::Elsewhere)?;
+        let port = inline.port.adopt(socket)?;
         if let Some(old) = self.wait_fd() {
             // Its owner closes it, which the program could not.
             table::set(old, Entry::Kernel);

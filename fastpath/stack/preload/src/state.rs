@@ -1,5 +1,6 @@
 //! All that the lock guards.
 use crate::description::{Description, Kind};
+use crate::instance::Instance;
 use crate::kernel;
 use crate::numbers;
 use crate::owner::{Claimed, Owner};
@@ -18,6 +19,8 @@ pub struct State {
     pub handed: Handed,
     pub owner: Owner,
     pub stack: Option<Stack>,
+    /// The stack is there instead.
+    pub instance: Option<Instance>,
     descriptions: Vec<Option<Description>>,
     free: Vec<u32>,
     pub sleepers: Vec<Option<Sleeper>>,
@@ -40,6 +43,7 @@ impl State {
             handed,
             owner,
             stack: None,
+            instance: None,
             descriptions: Vec::new(),
             free: Vec::new(),
             sleepers: Vec::new(),
@@ -65,7 +69,7 @@ impl State {
     pub fn index_of(&self, fd: i32) -> Option<u32> {
         match table::get(fd) {
             Entry::Ours(index) | Entry::KernelEpoll(index) => Some(index),
-            Entry::Kernel | Entry::Internal => None,
+            Entry::Kernel | Entry::Internal | Entry::Instance(_) => None,
         }
     }
 
@@ -136,10 +140,12 @@ impl State {
             None => {
                 once(&self.owner.said, || {
                     format!(
-                        "process {}: another process of this program has the stack on {}: connections in several processes need the instance daemon; \
+                        "process {}: another process of this program has the stack on {}: connections in several processes need --mode pipeline; \
                          calls on such sockets fail",
                         kernel::process(),
-                        self.handed.port.device
+                        self.handed
+                            .inline()
+                            .map_or("?", |inline| &inline.port.device)
                     )
                 });
                 return Err(libc::EIO);
@@ -172,7 +178,8 @@ impl State {
 
     /// The port's descriptor, once more: the one that was handed over stays for others.
     fn socket(&self) -> Result<OwnedFd, i32> {
-        Ok(kernel::own(numbers::again(self.handed.port.fd)?))
+        let inline = self.handed.inline().ok_or(libc::EIO)?;
+        Ok(kernel::own(numbers::again(inline.port.fd)?))
     }
 
     /// Listeners go on. Connections are of a process that is gone, or were: what comes for them is reset.

@@ -1,6 +1,8 @@
 //! Whose a descriptor is, by one load.
+use hopscope_stack_instance::programs::table::GENERATIONS;
+use hopscope_stack_instance::programs::wire::Name;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PAGE: usize = 1024;
 const PAGES: usize = 1024;
@@ -8,7 +10,7 @@ const PAGES: usize = 1024;
 /// Beyond so many the kernel gives none (fs.nr_open).
 pub const DESCRIPTORS_MAX: usize = PAGE * PAGES;
 
-type Page = [AtomicU32; PAGE];
+type Page = [AtomicU64; PAGE];
 
 static TABLE: [OnceLock<Box<Page>>; PAGES] = [const { OnceLock::new() }; PAGES];
 
@@ -22,12 +24,16 @@ pub enum Entry {
     KernelEpoll(u32),
     /// Of a description.
     Ours(u32),
+    /// One end of a pair whose other end the instance has.
+    Instance(Name),
 }
 
-const INTERNAL: u32 = u32::MAX;
-const EPOLL: u32 = 1 << 31;
+const INTERNAL: u64 = u32::MAX as u64;
+const EPOLL: u64 = 1 << 31;
+/// Below are the row, and above its generation, of 31 bits.
+const INSTANCE: u64 = 1 << 63;
 
-fn word(fd: i32) -> Option<&'static AtomicU32> {
+fn word(fd: i32) -> Option<&'static AtomicU64> {
     let fd = usize::try_from(fd).ok()?;
     TABLE.get(fd / PAGE)?.get().map(|page| &page[fd % PAGE])
 }
@@ -37,8 +43,12 @@ pub fn get(fd: i32) -> Entry {
     match word(fd).map_or(0, |word| word.load(Ordering::Relaxed)) {
         0 => Entry::Kernel,
         INTERNAL => Entry::Internal,
-        word if word & EPOLL != 0 => Entry::KernelEpoll((word & !EPOLL) - 1),
-        word => Entry::Ours(word - 1),
+        word if word & INSTANCE != 0 => Entry::Instance(Name {
+            row: word as u32,
+            generation: (word >> 32) as u32 & GENERATIONS,
+        }),
+        word if word & EPOLL != 0 => Entry::KernelEpoll((word & !EPOLL) as u32 - 1),
+        word => Entry::Ours(word as u32 - 1),
     }
 }
 
@@ -47,12 +57,15 @@ pub fn set(fd: i32, entry: Entry) -> bool {
     let Some(page) = usize::try_from(fd).ok().and_then(|fd| TABLE.get(fd / PAGE)) else {
         return false;
     };
-    let page = page.get_or_init(|| Box::new([const { AtomicU32::new(0) }; PAGE]));
+    let page = page.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PAGE]));
     let word = match entry {
         Entry::Kernel => 0,
         Entry::Internal => INTERNAL,
-        Entry::KernelEpoll(index) => EPOLL | (index + 1),
-        Entry::Ours(index) => index + 1,
+        Entry::KernelEpoll(index) => EPOLL | u64::from(index + 1),
+        Entry::Ours(index) => u64::from(index + 1),
+        Entry::Instance(name) => {
+            INSTANCE | u64::from(name.generation & GENERATIONS) << 32 | u64::from(name.row)
+        }
     };
     page[fd as usize % PAGE].store(word, Ordering::Relaxed);
     true
@@ -68,4 +81,28 @@ pub fn known(first: usize, last: usize) -> impl Iterator<Item = i32> {
         .filter(move |fd| (first..=last).contains(fd))
         .map(|fd| fd as i32)
         .filter(|fd| get(*fd) != Entry::Kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_there_and_back() {
+        let name = Name {
+            row: 32_767,
+            generation: GENERATIONS,
+        };
+        for entry in [
+            Entry::Internal,
+            Entry::KernelEpoll(0),
+            Entry::Ours(7),
+            Entry::Instance(name),
+            Entry::Kernel,
+        ] {
+            assert!(set(5_000, entry));
+            assert_eq!(get(5_000), entry);
+        }
+        assert!(!set(-1, Entry::Internal));
+    }
 }

@@ -10,7 +10,7 @@ const HOOKS: &str = "
     read readv write writev recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg sendfile sendfile64 splice
     poll ppoll select pselect epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
     close close_range closefrom dup dup2 dup3 fcntl fcntl64 ioctl
-    vfork _exit _Exit syscall
+    vfork execve _exit _Exit syscall
     __read __write __close __send __dup2 __fcntl __poll
     __read_chk __recv_chk __recvfrom_chk __poll_chk __ppoll_chk";
 

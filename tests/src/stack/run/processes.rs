@@ -144,6 +144,6 @@ fn save() -> Result<()> {
     ensure!(&five == b"third", "{five:?}");
     ensure!(stream.read(&mut five)? == 0, "more came");
     ensure!(server.wait()?.success(), "{}", said()?);
-    ensure!(said()?.contains("need the instance daemon"), "{}", said()?);
+    ensure!(said()?.contains("need --mode pipeline"), "{}", said()?);
     Ok(())
 }

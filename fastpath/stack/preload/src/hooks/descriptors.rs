@@ -1,6 +1,6 @@
 //! close, the dup family, fcntl and ioctl.
 use super::memory::{fail, get, is_nowhere, put};
-use super::{lock, real};
+use super::{instance, lock, real};
 use crate::kernel;
 use crate::stack::now;
 use crate::table::{self, Entry};
@@ -8,6 +8,11 @@ use nix::libc::{self, c_int, c_uint, c_ulong};
 
 /// Before the kernel's descriptor is gone, and its number somebody else's.
 fn unname(fd: c_int) {
+    if matches!(table::get(fd), Entry::Instance(_)) {
+        // Its end closes with the kernel's last descriptor of it, wherever that is.
+        table::set(fd, Entry::Kernel);
+        return;
+    }
     let lingers = lock::with(|state| state.lingers(fd)).ok().flatten();
     if let Some(span) = lingers {
         super::processes::linger(fd, now() + span);
@@ -20,7 +25,7 @@ unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::get(fd) {
         Entry::Kernel => {}
         Entry::Internal => return fail(libc::EBADF) as c_int,
-        Entry::Ours(_) | Entry::KernelEpoll(_) => unname(fd),
+        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) => unname(fd),
     }
     // SAFETY: as libc's.
     unsafe { real::close(fd) }
@@ -71,7 +76,12 @@ unsafe extern "C-unwind" fn closefrom(first: c_int) {
 
 /// `new` is `old` once more.
 fn named(old: c_int, new: c_int) -> c_int {
-    if new < 0 || table::get(old) == Entry::Kernel {
+    let entry = table::get(old);
+    if new < 0 || entry == Entry::Kernel {
+        return new;
+    }
+    if matches!(entry, Entry::Instance(_)) {
+        table::set(new, entry);
         return new;
     }
     let _ = lock::with(|state| {
@@ -138,7 +148,7 @@ unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) ->
         // SAFETY: as libc's.
         Entry::Kernel => return unsafe { real::fcntl64(fd, command, argument) },
         Entry::Internal => return fail(libc::EBADF) as c_int,
-        Entry::Ours(_) | Entry::KernelEpoll(_) => {}
+        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) => {}
     }
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
@@ -187,6 +197,12 @@ unsafe extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    if let Entry::Instance(name) = table::get(fd)
+        // SAFETY: as libc's.
+        && let Some(done) = unsafe { instance::ioctl(name, request, argument as *mut c_int) }
+    {
+        return done;
+    }
     if !matches!(table::get(fd), Entry::Ours(_)) {
         // SAFETY: as libc's.
         return unsafe { real::ioctl(fd, request, argument) };

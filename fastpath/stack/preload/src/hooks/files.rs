@@ -2,8 +2,8 @@
 use super::memory::{
     address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put_address,
 };
-use super::real;
 use super::wait::call;
+use super::{instance, real};
 use crate::kernel;
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -52,6 +52,13 @@ pub fn send_parts(fd: c_int, from: &[&[u8]], flags: c_int, to: To<'_>) -> Option
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> isize {
     kernels!(fd, real::read(fd, into, len));
+    if let Entry::Instance(name) = table::get(fd) {
+        return match instance::before_receive(name, 0) {
+            // SAFETY: as libc's.
+            Ok(()) => instance::received(name, len, unsafe { real::read(fd, into, len) }),
+            Err(error) => fail(error),
+        };
+    }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes_mut(into, len) } {
         Ok([]) if wants_nothing(fd, &[]) => Some(0),
@@ -91,6 +98,13 @@ fn check(len: usize, room: usize) {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
     kernels!(fd, real::readv(fd, vectors, count));
+    if let Entry::Instance(name) = table::get(fd) {
+        return match instance::before_receive(name, 0) {
+            // SAFETY: as libc's.
+            Ok(()) => instance::received(name, 1, unsafe { real::readv(fd, vectors, count) }),
+            Err(error) => fail(error),
+        };
+    }
     // SAFETY: as libc's.
     let ours = match unsafe { parts_mut(vectors, count as usize) } {
         Ok(into) if wants_nothing(fd, &into) => Some(0),
@@ -140,6 +154,19 @@ unsafe extern "C-unwind" fn recvfrom(
     from_len: *mut socklen_t,
 ) -> isize {
     kernels!(fd, real::recvfrom(fd, into, len, flags, from, from_len));
+    if let Entry::Instance(name) = table::get(fd) {
+        return match instance::before_receive(name, flags) {
+            Ok(()) if flags & (libc::MSG_TRUNC | libc::MSG_PEEK) == libc::MSG_TRUNC => {
+                // SAFETY: as libc's.
+                unsafe { instance::discard(fd, name, len, flags) }
+            }
+            // SAFETY: as libc's.
+            Ok(()) => instance::received(name, len, unsafe {
+                real::recvfrom(fd, into, len, flags, from, from_len)
+            }),
+            Err(error) => fail(error),
+        };
+    }
     // With MSG_TRUNC TCP writes nothing, and the buffer may be nowhere.
     let nowhere = flags & libc::MSG_TRUNC != 0 && is_nowhere(into);
     let mut discarded = Vec::new();
@@ -188,6 +215,10 @@ unsafe extern "C-unwind" fn __recvfrom_chk(
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
     kernels!(fd, real::write(fd, from, len));
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return instance::sends(fd, name, 0, || unsafe { real::write(fd, from, len) });
+    }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(from, len) } {
         Ok(from) => send_parts(fd, &[from], 0, To::default()),
@@ -206,6 +237,10 @@ unsafe extern "C-unwind" fn __write(fd: c_int, from: *const c_void, len: usize) 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
     kernels!(fd, real::writev(fd, vectors, count));
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return instance::sends(fd, name, 0, || unsafe { real::writev(fd, vectors, count) });
+    }
     // SAFETY: as libc's.
     let ours = match unsafe { parts(vectors, count as usize) } {
         // As vfs_writev(): a write of no bytes is a datagram, one of empty vectors is nothing.
@@ -250,6 +285,12 @@ unsafe extern "C-unwind" fn sendto(
     to_len: socklen_t,
 ) -> isize {
     kernels!(fd, real::sendto(fd, from, len, flags, to, to_len));
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return instance::sends(fd, name, flags, || unsafe {
+            real::send(fd, from, len, flags)
+        });
+    }
     let mut destination = To::default();
     if !to.is_null() {
         // SAFETY: as libc's.
@@ -282,6 +323,10 @@ unsafe extern "C-unwind" fn getsockname(
     len: *mut socklen_t,
 ) -> c_int {
     kernels!(fd, real::getsockname(fd, into, len));
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::address(name, true, into, len) };
+    }
     // SAFETY: as libc's.
     unsafe { name(fd, into, len, true) }
 }
@@ -293,6 +338,10 @@ unsafe extern "C-unwind" fn getpeername(
     len: *mut socklen_t,
 ) -> c_int {
     kernels!(fd, real::getpeername(fd, into, len));
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::address(name, false, into, len) };
+    }
     // SAFETY: as libc's.
     unsafe { name(fd, into, len, false) }
 }

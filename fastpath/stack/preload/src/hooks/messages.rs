@@ -3,7 +3,7 @@ use super::files::{is_datagram, receive, send_parts};
 use super::limit::Limit;
 use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address};
 use super::wait::call;
-use super::{lock, real};
+use super::{instance, lock, real};
 use crate::sleeper::span_until;
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -17,10 +17,22 @@ const PIECE: usize = 64 << 10;
 unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
-        return unsafe { real::recvmsg(fd, message, flags) };
+        let read = unsafe { real::recvmsg(fd, message, flags) };
+        if read >= 0 {
+            // SAFETY: as libc's, which has just filled it in.
+            unsafe { instance::came_with(&get(message)) };
+        }
+        return read;
     }
     if is_nowhere(message) {
         return fail(libc::EFAULT);
+    }
+    if let Entry::Instance(name) = table::get(fd) {
+        return match instance::before_receive(name, flags) {
+            // SAFETY: as libc's.
+            Ok(()) => instance::received(name, 1, unsafe { real::recvmsg(fd, message, flags) }),
+            Err(error) => fail(error),
+        };
     }
     // SAFETY: as libc's.
     let header = unsafe { get(message) };
@@ -113,6 +125,10 @@ unsafe extern "C-unwind" fn sendmsg(
     }
     // SAFETY: as libc's.
     let header = unsafe { get(message) };
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::sendmsg(fd, name, &header, flags) };
+    }
     let (name, name_len) = (header.msg_name, header.msg_namelen);
     let mut to = To::default();
     if !name.is_null() {
@@ -146,7 +162,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     flags: c_int,
     span: *mut libc::timespec,
 ) -> c_int {
-    if !is_stack(fd) {
+    if !has_calls(fd) {
         // SAFETY: as libc's.
         return unsafe { real::recvmmsg(fd, messages, count, flags, span) };
     }
@@ -201,7 +217,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
     count: c_uint,
     flags: c_int,
 ) -> c_int {
-    if !is_stack(fd) {
+    if !has_calls(fd) {
         // SAFETY: as libc's.
         return unsafe { real::sendmmsg(fd, messages, count, flags) };
     }
@@ -228,6 +244,11 @@ fn has_error(fd: c_int) -> bool {
         Some(state.level(index))
     });
     matches!(level, Ok(Some(level)) if level & libc::EPOLLERR as u32 != 0)
+}
+
+/// Each message is one of the hooks' calls.
+fn has_calls(fd: c_int) -> bool {
+    matches!(table::get(fd), Entry::Ours(_) | Entry::Instance(_))
 }
 
 fn is_stack(fd: c_int) -> bool {
@@ -345,6 +366,10 @@ unsafe extern "C-unwind" fn getsockopt(
         // SAFETY: as libc's.
         return unsafe { real::getsockopt(fd, level, name, into, len) };
     }
+    if let Entry::Instance(socket) = table::get(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::getsockopt(fd, socket, (level, name), into, len) };
+    }
     let mut value = Vec::new();
     let ours = call(fd, |state, index| match state.option(index, level, name) {
         Ok(found) => {
@@ -379,6 +404,9 @@ unsafe extern "C-unwind" fn setsockopt(
     }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(value, len as usize) } {
+        Ok(given) if let Entry::Instance(socket) = table::get(fd) => {
+            instance::setsockopt(socket, level, name, given).map(|done| done as isize)
+        }
         Ok(given) => call(fd, |state, index| {
             state.set_option(index, level, name, given)
         }),

@@ -82,6 +82,7 @@ real! {
     epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int, mask: *const libc::sigset_t) -> c_int;
     epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, most: c_int, span: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
     fork() -> c_int;
+    execve(path: *const libc::c_char, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int;
     syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
     pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }

@@ -1,7 +1,7 @@
 //! socket, bind, listen, accept, connect, shutdown.
 use super::memory::{address, fail, is_nowhere, put_address};
 use super::wait::call;
-use super::{lock, real};
+use super::{instance, lock, real};
 use crate::kernel;
 use crate::table::{self, Entry};
 use hopscope_stack_engine::SocketKind;
@@ -43,6 +43,8 @@ unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen
     }
     // SAFETY: as libc's.
     let ours = match unsafe { address(local, len) } {
+        // It has an address.
+        Ok(_) if matches!(table::get(fd), Entry::Instance(_)) => Some(fail(libc::EINVAL)),
         Ok(bytes) => call(fd, |state, index| state.bind(index, fd, bytes)),
         Err(error) => Some(fail(error)),
     };
@@ -55,6 +57,9 @@ unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if let Entry::Instance(name) = table::get(fd) {
+        return instance::listen(fd, name, backlog);
+    }
     let ours = call(fd, |state, index| state.listen(index, fd, backlog));
     // SAFETY: as libc's.
     ours.map_or_else(
@@ -72,16 +77,21 @@ unsafe extern "C-unwind" fn connect(fd: c_int, peer: *const sockaddr, len: sockl
     let mut started = false;
     // SAFETY: as libc's.
     let ours = match unsafe { address(peer, len) } {
+        Ok(bytes) if let Entry::Instance(name) = table::get(fd) => {
+            return instance::connect(fd, name, bytes);
+        }
         Ok(bytes) => call(fd, |state, index| {
             state.connect(index, fd, bytes, &mut started)
         }),
         Err(error) => Some(fail(error)),
     };
-    // SAFETY: as libc's.
-    ours.map_or_else(
-        || unsafe { real::connect(fd, peer, len) },
-        |done| done as c_int,
-    )
+    match (ours, table::get(fd)) {
+        // It was just begun there.
+        (Some(0), Entry::Instance(name)) => instance::after_connect(fd, name),
+        (Some(done), _) => done as c_int,
+        // SAFETY: as libc's.
+        (None, _) => unsafe { real::connect(fd, peer, len) },
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -111,6 +121,10 @@ unsafe extern "C-unwind" fn accept4(
     if !from.is_null() && is_nowhere(len) {
         return fail(libc::EFAULT) as c_int;
     }
+    if let Entry::Instance(name) = table::get(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::accept4(fd, name, from, len, flags) };
+    }
     let mut peer = Vec::new();
     match call(fd, |state, index| state.accept(index, fd, flags, &mut peer)) {
         Some(new) => {
@@ -127,6 +141,9 @@ unsafe extern "C-unwind" fn accept4(
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    if let Entry::Instance(name) = table::get(fd) {
+        return instance::shutdown(fd, name, how);
+    }
     let ours = call(fd, |state, index| state.shutdown(index, fd, how));
     // SAFETY: as libc's.
     ours.map_or_else(|| unsafe { real::shutdown(fd, how) }, |done| done as c_int)

@@ -1,12 +1,15 @@
 //! What happens when the library is loaded.
-use super::{lock, processes, turns};
+use super::{executing, lock, processes, turns};
+use crate::instance::Instance;
 use crate::kernel;
 use crate::owner::Owner;
+use crate::remote::descriptors;
+use crate::rows;
 use crate::say::{self, say};
 use crate::state::State;
 use crate::table::{self, Entry};
 use crate::ticker::Ticker;
-use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed};
+use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance};
 use nix::libc;
 use std::sync::atomic::Ordering;
 
@@ -48,15 +51,21 @@ fn load(text: &str) -> Result<(), String> {
     let len = kernel::read_at(config, &mut bytes, 0)
         .map_err(|errno| format!("its descriptor was closed on the way (errno {errno})"))?;
     let handed: Handed = handed::parse(&bytes[..len as usize])?;
-    for fd in [config, owner, handed.port.fd] {
+    for fd in [config, owner].into_iter().chain(handed.descriptors()) {
         table::set(fd, Entry::Internal);
     }
+    executing::remember();
     say::TRACE.store(handed.trace, Ordering::Relaxed);
-    lock::fill(State::new(
-        handed,
-        Owner::new(owner),
-        Ticker::new(turns::run),
-    ));
+    let instance = match handed.instance() {
+        Some(instance) => Some(attached(instance)?),
+        None => None,
+    };
+    let mut state = State::new(handed, Owner::new(owner), Ticker::new(turns::run));
+    state.instance = instance;
+    lock::fill(state);
+    if lock::with(|state| state.instance.is_some()) == Ok(true) {
+        recognize();
+    }
     // SAFETY: functions of this library, which is never unloaded.
     unsafe {
         libc::pthread_atfork(
@@ -66,6 +75,18 @@ fn load(text: &str) -> Result<(), String> {
         )
     };
     Ok(())
+}
+
+fn attached(instance: &HandedInstance) -> Result<Instance, String> {
+    let failed = |errno| format!("its table is not to be had (errno {errno})");
+    rows::map(instance.table).map_err(failed)?;
+    Ok(Instance::new(instance.door))
+}
+
+/// Sockets of the program that started this one, which may have been handed on.
+fn recognize() {
+    let fds = descriptors();
+    let _ = lock::with(|state| state.recognize(&fds));
 }
 
 unsafe extern "C" fn before_fork() {

@@ -1,0 +1,522 @@
+//! Programs of others whose connections this instance has: they attach by a socket in the file system, and each of their sockets is one
+//! end of a pair that the instance has the other end of. What is between them: [`wire`] and [`table`].
+//!
+//! ```text
+//! process ── read, write ── pair ── Connection ── Engine
+//!         ── accept ─────── pair ── Listener ──── Engine
+//!         ── connect, … ─── channel ── requests ─ Engine
+//! ```
+use crate::app::AppCounts;
+use crate::handed::Reach;
+use crate::sockets::Sockets;
+use crate::{App, InstanceError, Ns};
+use hopscope_eventloop::{Poll, Slab, Token};
+use hopscope_serving::ServingError;
+use hopscope_serving::endpoint::Endpoint;
+use hopscope_serving::privileges::RunAs;
+use hopscope_stack_engine::Event;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+pub mod connection;
+mod listener;
+pub mod passing;
+mod requests;
+pub mod table;
+pub mod wire;
+
+use connection::{Connection, PIECE, Then};
+use listener::Listener;
+use table::{Phase, Table};
+use wire::{Accepted, Hello, MESSAGE_MAX, Name, Response, Welcome};
+
+/// Sources of descriptors.
+const ATTACH: u8 = 16;
+const DOOR: u8 = 17;
+const CHANNEL: u8 = 18;
+const CONNECTION: u8 = 19;
+const LISTENER: u8 = 20;
+const KERNEL: u8 = 21;
+
+/// Of a listener's token; below are connections, one more than their key.
+const LISTENS: u64 = 1 << 63;
+/// Programs at a time, and processes that ask.
+const RUNS_MAX: usize = 256;
+const CHANNELS_MAX: usize = 4096;
+/// Until a listener is looked at again for whose connections there was no descriptor.
+const LATER: Ns = Ns::from_ms(10);
+
+/// What a program is told when it attaches.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub device: String,
+    pub reach: Reach,
+}
+
+/// A program and what it has started.
+struct Run {
+    door: UnixStream,
+    /// It has said hello.
+    is_known: bool,
+    /// Nobody has the door's other end.
+    is_gone: bool,
+    channels: usize,
+    table: Table,
+    names: HashMap<Name, Place>,
+    /// Of the programs' ends of pairs.
+    inodes: HashMap<u64, Name>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    key: u64,
+    listens: bool,
+    inode: u64,
+}
+
+struct Channel {
+    run: u64,
+    fd: OwnedFd,
+}
+
+pub struct Programs {
+    endpoint: Endpoint,
+    offer: Offer,
+    poll: Option<Poll>,
+    runs: Slab<Run>,
+    channels: Slab<Channel>,
+    /// Each with its run.
+    connections: Slab<(u64, Connection)>,
+    listeners: Slab<(u64, Listener)>,
+    /// Those that have more to do.
+    again: VecDeque<u64>,
+    /// When listeners are looked at again, for one of which there was no descriptor.
+    later: Option<Ns>,
+    piece: Box<[u8]>,
+    counts: AppCounts,
+}
+
+impl Programs {
+    /// # Errors
+    /// The socket cannot be had there.
+    pub fn open(path: &Path, offer: Offer) -> Result<Programs, InstanceError> {
+        // A descriptor for each socket of a program: as many as may be.
+        let limits = InstanceError::system::<nix::errno::Errno>;
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(limits("RLIMIT_NOFILE"))?;
+        if soft < hard {
+            let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+            raised.map_err(limits("raising RLIMIT_NOFILE"))?;
+        }
+        Ok(Programs {
+            endpoint: Endpoint::open(path, false)?,
+            offer,
+            poll: None,
+            runs: Slab::default(),
+            channels: Slab::default(),
+            connections: Slab::default(),
+            listeners: Slab::default(),
+            again: VecDeque::new(),
+            later: None,
+            piece: vec![0; PIECE].into(),
+            counts: AppCounts::default(),
+        })
+    }
+
+    /// Whose programs may attach, beside root's.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::hand_to`].
+    pub fn hand_to(&self, user: &RunAs) -> Result<(), ServingError> {
+        self.endpoint.hand_to(user)
+    }
+
+    /// Programs that are attached.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    fn attach(&mut self) {
+        while let Ok(Some(door)) = self.endpoint.accept() {
+            if self.runs.len() >= RUNS_MAX || door.set_nonblocking(true).is_err() {
+                self.counts.programs_refused += 1;
+                continue;
+            }
+            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+            let table = memfd_create("hopscope-sockets", flags).map_err(std::io::Error::from);
+            let Ok(table) = table.and_then(Table::new) else {
+                self.counts.programs_refused += 1;
+                continue;
+            };
+            let run = Run {
+                door,
+                is_known: false,
+                is_gone: false,
+                channels: 0,
+                table,
+                names: HashMap::new(),
+                inodes: HashMap::new(),
+            };
+            let key = self.runs.insert(run);
+            let (Some(run), Some(poll)) = (self.runs.get(key), &self.poll) else {
+                continue;
+            };
+            if poll
+                .add(&run.door, Token::new(DOOR, key), EpollFlags::EPOLLIN)
+                .is_err()
+            {
+                self.runs.remove(key);
+                self.counts.programs_refused += 1;
+            }
+        }
+    }
+
+    /// A message at the door.
+    fn door(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        let Some(run) = self.runs.get(key) else {
+            return;
+        };
+        let mut bytes = [0; 4096];
+        // Behind the hello each message is one byte.
+        let most = if run.is_known { 1 } else { bytes.len() };
+        let passed = passing::receive(&run.door, &mut bytes[..most], RecvFlags::DONTWAIT);
+        let passed = match passed {
+            Ok(passed) if passed.len > 0 => passed,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // The last process of it is gone.
+            _ => return self.leave(sockets, key),
+        };
+        if !run.is_known {
+            return self.hello(sockets, key, &bytes[..passed.len]);
+        }
+        for fd in passed.fds {
+            if self.channels.len() >= CHANNELS_MAX || !requests::is_channel(&fd) {
+                self.counts.requests_refused += 1;
+                continue;
+            }
+            let channel = self.channels.insert(Channel { run: key, fd });
+            let (Some(added), Some(poll)) = (self.channels.get(channel), &self.poll) else {
+                continue;
+            };
+            let token = Token::new(CHANNEL, channel);
+            if poll.add(&added.fd, token, EpollFlags::EPOLLIN).is_err() {
+                self.channels.remove(channel);
+            } else if let Some(run) = self.runs.get(key) {
+                run.channels += 1;
+            }
+        }
+    }
+
+    fn hello(&mut self, sockets: &mut Sockets<'_>, key: u64, bytes: &[u8]) {
+        let version = env!("CARGO_PKG_VERSION");
+        let welcome = match wire::from_bytes::<Hello>(bytes) {
+            Ok(hello) if hello.version == version => Welcome::Here {
+                reach: self.offer.reach.clone(),
+                device: self.offer.device.clone(),
+            },
+            Ok(hello) => Welcome::Refused(format!(
+                "the instance is version {version}, the program's `hopscope` {}",
+                hello.version
+            )),
+            Err(error) => Welcome::Refused(error),
+        };
+        let is_refused = matches!(welcome, Welcome::Refused(_));
+        let Some(run) = self.runs.get(key) else {
+            return;
+        };
+        let file = [run.table.reader()];
+        let fds = if is_refused { &[][..] } else { &file[..] };
+        let sent = passing::send(
+            &run.door,
+            &wire::to_bytes(&welcome),
+            fds,
+            SendFlags::DONTWAIT,
+        );
+        run.is_known = true;
+        if is_refused || sent.is_err() {
+            self.counts.programs_refused += 1;
+            return self.leave(sockets, key);
+        }
+        self.counts.programs += 1;
+    }
+
+    /// Its sockets go on to their ends by themselves: their pairs say when.
+    fn leave(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        let Some(run) = self.runs.get(key) else {
+            return;
+        };
+        for name in requests::names(run) {
+            self.turn_of(sockets, key, name);
+        }
+        // What is sent for a program that is gone needs its place until then.
+        if let Some(run) = self.runs.get(key) {
+            let _ = run.door.shutdown(std::net::Shutdown::Both);
+            if let Some(poll) = &self.poll {
+                let _ = poll.remove(&run.door);
+            }
+            run.is_gone = true;
+        }
+        self.remove_if_over(key);
+    }
+
+    fn turn_of(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
+        let place = self
+            .runs
+            .get(run)
+            .and_then(|run| run.names.get(&name).copied());
+        if let Some(place) = place.filter(|place| !place.listens) {
+            self.serve(sockets, place.key);
+        }
+    }
+
+    fn remove_if_over(&mut self, key: u64) {
+        let is_over = self
+            .runs
+            .get(key)
+            .is_some_and(|run| run.is_gone && run.channels == 0 && run.names.is_empty());
+        if is_over {
+            self.runs.remove(key);
+        }
+    }
+
+    fn end_channel(&mut self, key: u64) {
+        if let Some(channel) = self.channels.remove(key) {
+            if let Some(run) = self.runs.get(channel.run) {
+                run.channels -= 1;
+            }
+            self.remove_if_over(channel.run);
+        }
+    }
+
+    fn request(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        let Some(channel) = self.channels.get(key) else {
+            return;
+        };
+        let run = channel.run;
+        let mut bytes = vec![0; MESSAGE_MAX];
+        let mut passed = match passing::receive(&channel.fd, &mut bytes, RecvFlags::DONTWAIT) {
+            Ok(passed) if passed.len > 0 => passed,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            _ => return self.end_channel(key),
+        };
+        let answered = match wire::from_bytes(&bytes[..passed.len]) {
+            Ok(request) => self.answer(sockets, run, request, passed.fds.pop()),
+            Err(_) => Err(nix::libc::EPROTO),
+        };
+        let (response, fd) = answered.unwrap_or_else(|errno| {
+            self.counts.requests_refused += 1;
+            (Response::Failed(errno), None)
+        });
+        let Some(channel) = self.channels.get(key) else {
+            return;
+        };
+        let fds: Vec<_> = fd.as_ref().map(AsFd::as_fd).into_iter().collect();
+        let sent = passing::send(
+            &channel.fd,
+            &wire::to_bytes(&response),
+            &fds,
+            SendFlags::DONTWAIT,
+        );
+        // Who does not read its answers asks no more.
+        if sent.is_err() {
+            self.end_channel(key);
+        }
+    }
+
+    fn serve(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        let Some((run, connection)) = self.connections.get(key) else {
+            return;
+        };
+        let Some(run) = self.runs.get(*run) else {
+            return;
+        };
+        let then = connection.turn(sockets, &run.table, &mut self.piece, &mut self.counts);
+        match then {
+            Then::Waits => {}
+            Then::Again => self.again.push_back(key),
+            Then::Over => self.forget_connection(key),
+        }
+    }
+
+    fn forget_connection(&mut self, key: u64) {
+        if let Some((run, connection)) = self.connections.remove(key) {
+            self.forget_name(run, connection.name);
+        }
+    }
+
+    fn forget_name(&mut self, key: u64, name: Name) {
+        if let Some(run) = self.runs.get(key) {
+            if let Some(place) = run.names.remove(&name) {
+                run.inodes.remove(&place.inode);
+            }
+            run.table.give_back(name);
+        }
+        self.remove_if_over(key);
+    }
+
+    /// A new socket whose call has failed.
+    fn forget(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
+        let found = self.runs.get(run).and_then(|run| run.names.get(&name));
+        if let Some(place) = found.copied().filter(|place| !place.listens)
+            && let Some((_, connection)) = self.connections.get(place.key)
+        {
+            sockets.close(connection.id);
+            self.forget_connection(place.key);
+        }
+    }
+
+    fn end_listener(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        if let Some((run, listener)) = self.listeners.remove(key) {
+            sockets.close(listener.id);
+            self.forget_name(run, listener.name);
+        }
+    }
+
+    /// Connections of the engine's listener, while its pair takes them.
+    fn accept(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        loop {
+            let Some((run, listener)) = self.listeners.get(key) else {
+                return;
+            };
+            let (run, ipv6) = (*run, listener.ipv6);
+            if !listener.can_push() {
+                return;
+            }
+            let listener = listener.id;
+            if !sockets
+                .engine
+                .readiness(listener)
+                .is_ok_and(|ready| ready.readable)
+            {
+                break;
+            }
+            // Before a connection is taken out of the engine's queue: it stays there while there is nothing to put it into.
+            let Ok(pair) = self.pair(run) else {
+                self.later = Some(sockets.now + LATER);
+                return;
+            };
+            let Ok((id, _)) = sockets.engine.accept(listener) else {
+                break;
+            };
+            match self.add(sockets, run, (id, ipv6), Phase::Connected, pair) {
+                Ok((name, fd)) => {
+                    self.counts.accepted += 1;
+                    if let Some((_, listener)) = self.listeners.get(key) {
+                        listener.push(Accepted::Ours(name), fd);
+                    }
+                    let place = self.runs.get(run).and_then(|run| run.names.get(&name));
+                    if let Some(place) = place.copied() {
+                        self.serve(sockets, place.key);
+                    }
+                }
+                Err(_) => {
+                    let _ = sockets.engine.abort(sockets.now, id);
+                    self.counts.failed += 1;
+                }
+            }
+        }
+        if let Some((_, listener)) = self.listeners.get(key) {
+            listener.accept_from_kernel();
+        }
+    }
+}
+
+impl App for Programs {
+    fn start(&mut self, _: &mut Sockets<'_>) -> Result<(), InstanceError> {
+        Ok(())
+    }
+
+    fn watch(&mut self, outer: &Poll, source: u8) -> Result<(), InstanceError> {
+        let system = InstanceError::system::<nix::errno::Errno>;
+        let poll = Poll::new(256).map_err(system("watching programs"))?;
+        if let Some(fd) = self.endpoint.fd() {
+            poll.add(fd, Token::of(ATTACH), EpollFlags::EPOLLIN)
+                .map_err(system("watching programs"))?;
+        }
+        outer
+            .add(&poll, Token::of(source), EpollFlags::EPOLLIN)
+            .map_err(system("watching programs"))?;
+        self.poll = Some(poll);
+        Ok(())
+    }
+
+    fn ready(&mut self, sockets: &mut Sockets<'_>) {
+        let Some(poll) = &mut self.poll else {
+            return;
+        };
+        let count = poll.wait(Some(std::time::Duration::ZERO)).unwrap_or(0);
+        let ready: Vec<_> = (0..count).map(|at| poll.ready(at)).collect();
+        for ready in ready {
+            let (key, flags) = (ready.token.key, ready.flags);
+            let over = flags.intersects(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
+            match ready.token.source {
+                ATTACH => self.attach(),
+                DOOR => self.door(sockets, key),
+                CHANNEL => self.request(sockets, key),
+                CONNECTION => {
+                    let reads = flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);
+                    let writes = flags.contains(EpollFlags::EPOLLOUT);
+                    if let Some((_, connection)) = self.connections.get(key) {
+                        connection.is_ready(reads, writes, over);
+                        self.serve(sockets, key);
+                    }
+                }
+                LISTENER if over => self.end_listener(sockets, key),
+                LISTENER => {
+                    if let Some((_, listener)) = self.listeners.get(key)
+                        && listener.has_room()
+                    {
+                        self.accept(sockets, key);
+                    }
+                }
+                KERNEL => {
+                    if let Some((_, listener)) = self.listeners.get(key) {
+                        listener.kernel_ready = true;
+                        listener.accept_from_kernel();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn event(&mut self, sockets: &mut Sockets<'_>, event: Event) {
+        match event.token {
+            0 => {}
+            token if token & LISTENS != 0 => self.accept(sockets, token & !LISTENS),
+            token => self.serve(sockets, token - 1),
+        }
+    }
+
+    fn deadline(&self) -> Option<Ns> {
+        let again = (!self.again.is_empty()).then_some(Ns(0));
+        again.or(self.later)
+    }
+
+    fn advance(&mut self, sockets: &mut Sockets<'_>) {
+        if self.later.take_if(|at| *at <= sockets.now).is_some() {
+            for key in self.listeners.keys() {
+                self.accept(sockets, key);
+            }
+        }
+        for _ in 0..self.again.len() {
+            if let Some(key) = self.again.pop_front() {
+                self.serve(sockets, key);
+            }
+        }
+    }
+
+    fn turns(&self) -> u32 {
+        1
+    }
+
+    fn counts(&self) -> AppCounts {
+        self.counts
+    }
+}

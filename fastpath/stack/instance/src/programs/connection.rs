@@ -1,0 +1,332 @@
+//! A connection of a program: bytes between the engine and the pair of unix(7) sockets whose other end the program has.
+use super::table::{Phase, Row, State, Table};
+use super::wire::Name;
+use crate::app::AppCounts;
+use crate::sockets::Sockets;
+use hopscope_stack_engine::{SocketError, SocketId};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Bytes that are moved at once.
+pub const PIECE: usize = 64 << 10;
+/// Pieces that one connection moves before others have their turn.
+const PIECES: usize = 8;
+/// What fills a pair so that the program's end is not writable before the connection is there: more than a quarter of what it
+/// takes at most (unix_writable() in net/unix/af_unix.c).
+pub const FILL: usize = 64 << 10;
+
+pub struct Connection {
+    pub id: SocketId,
+    pub name: Name,
+    pub ipv6: bool,
+    phase: Phase,
+    pair: OwnedFd,
+    filled: usize,
+    /// The pair may have bytes of the program, room for more, and these came from it and are not sent.
+    readable: bool,
+    writable: bool,
+    unsent: Vec<u8>,
+    /// The program's last byte is here; the peer's last byte is there.
+    program_ended: bool,
+    peer_ended: bool,
+    /// Nobody has the other end any more, or both directions are shut.
+    gone: bool,
+}
+
+/// What becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    Waits,
+    /// There is more to do at once.
+    Again,
+    Over,
+}
+
+impl Connection {
+    pub fn new(id: SocketId, name: Name, ipv6: bool, phase: Phase, pair: OwnedFd) -> Connection {
+        Connection {
+            id,
+            name,
+            ipv6,
+            phase,
+            pair,
+            filled: 0,
+            readable: true,
+            writable: true,
+            unsent: Vec::new(),
+            program_ended: false,
+            peer_ended: false,
+            gone: false,
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    pub fn pair(&self) -> &OwnedFd {
+        &self.pair
+    }
+
+    /// It listens from now on.
+    pub fn into_pair(self) -> OwnedFd {
+        self.pair
+    }
+
+    /// connect(2) was called, and so many bytes are in the pair that nobody has written.
+    pub fn connecting(&mut self, filled: usize) {
+        self.phase = Phase::Connecting;
+        self.filled = filled;
+    }
+
+    /// Takes what a pair was filled with out again.
+    pub fn drain(&self, filled: usize, piece: &mut [u8]) {
+        let mut left = filled;
+        while left > 0 {
+            let most = left.min(piece.len());
+            match recv(&self.pair, &mut piece[..most], RecvFlags::DONTWAIT) {
+                Ok((0, _)) | Err(_) => break,
+                Ok((count, _)) => left -= count,
+            }
+        }
+    }
+
+    pub fn is_ready(&mut self, readable: bool, writable: bool, gone: bool) {
+        self.readable |= readable || gone;
+        self.writable |= writable;
+        self.gone |= gone;
+    }
+
+    /// Does what can be done now.
+    pub fn turn(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        table: &Table,
+        piece: &mut [u8],
+        counts: &mut AppCounts,
+    ) -> Then {
+        let done = match self.phase {
+            Phase::Connecting => self.connect(sockets, table, piece, counts),
+            Phase::Connected => Ok(Then::Again),
+            // Nothing was asked of it yet.
+            _ if self.gone => {
+                sockets.close(self.id);
+                return Then::Over;
+            }
+            _ => return Then::Waits,
+        };
+        let moved = match done {
+            Ok(Then::Again) => self.move_all(sockets, table, piece, counts),
+            other => other,
+        };
+        match moved {
+            Ok(Then::Over) => {
+                sockets.close(self.id);
+                counts.ended += 1;
+                Then::Over
+            }
+            Ok(then) => then,
+            Err(error) => {
+                self.fail(sockets, table, error);
+                counts.failed += 1;
+                Then::Over
+            }
+        }
+    }
+
+    /// `Again`: it is connected.
+    fn connect(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        table: &Table,
+        piece: &mut [u8],
+        counts: &mut AppCounts,
+    ) -> Result<Then, SocketError> {
+        if let Some(error) = sockets.engine.take_error(self.id)? {
+            return Err(error);
+        }
+        if self.gone {
+            return Ok(Then::Over);
+        }
+        if !sockets.engine.readiness(self.id)?.writable {
+            return Ok(Then::Waits);
+        }
+        self.phase = Phase::Connected;
+        counts.accepted += 1;
+        self.tell(sockets, table);
+        // The program's end is writable from now on.
+        self.drain(self.filled, piece);
+        Ok(Then::Again)
+    }
+
+    /// Its row, whole.
+    pub fn tell(&self, sockets: &Sockets<'_>, table: &Table) {
+        let local = sockets.engine.local_address(self.id).ok();
+        let peer = sockets.engine.peer_address(self.id).ok();
+        let row = Row::new(self.name.generation, State::of(self.phase), self.ipv6);
+        // A program that has cut its own table off is not told.
+        let _ = table.write(self.name.row, &row.with(local, peer));
+    }
+
+    fn move_all(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        table: &Table,
+        piece: &mut [u8],
+        counts: &mut AppCounts,
+    ) -> Result<Then, SocketError> {
+        let mut busy = false;
+        for _ in 0..PIECES {
+            let from = self.take_from_program(sockets, piece, counts)?;
+            let to = self.give_to_program(sockets, table, piece, counts)?;
+            busy = from || to;
+            if !busy {
+                break;
+            }
+        }
+        if self.gone && self.program_ended && self.unsent.is_empty() {
+            return Ok(Then::Over);
+        }
+        // A reset behind the peer's last byte, which nothing more is read of.
+        if self.peer_ended
+            && sockets.engine.readiness(self.id)?.error
+            && let Some(error) = sockets.engine.take_error(self.id)?
+        {
+            return Err(error);
+        }
+        Ok(if busy { Then::Again } else { Then::Waits })
+    }
+
+    /// A piece; true: there may be more.
+    fn take_from_program(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        piece: &mut [u8],
+        counts: &mut AppCounts,
+    ) -> Result<bool, SocketError> {
+        if !self.unsent.is_empty() {
+            let sent = self.send(sockets, &self.unsent, counts)?;
+            self.unsent.drain(..sent);
+            if !self.unsent.is_empty() {
+                return Ok(false);
+            }
+        }
+        if !self.readable || self.program_ended {
+            return Ok(false);
+        }
+        match recv(&self.pair, &mut *piece, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                self.program_ended = true;
+                if !self.gone {
+                    sockets.end_of_stream(self.id);
+                }
+                Ok(false)
+            }
+            Ok((count, _)) => {
+                let sent = self.send(sockets, &piece[..count], counts)?;
+                self.unsent.extend_from_slice(&piece[sent..count]);
+                Ok(self.unsent.is_empty())
+            }
+            Err(Errno::INTR) => Ok(true),
+            Err(Errno::AGAIN) => {
+                self.readable = false;
+                Ok(false)
+            }
+            // It was closed with bytes that nobody had read: a reset (RFC 2525, 2.17).
+            Err(_) => {
+                let _ = sockets.engine.abort(sockets.now, self.id);
+                Err(SocketError::Reset)
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        sockets: &mut Sockets<'_>,
+        bytes: &[u8],
+        counts: &mut AppCounts,
+    ) -> Result<usize, SocketError> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match sockets.send(self.id, &bytes[sent..]) {
+                Ok(count) => sent += count,
+                Err(SocketError::WouldBlock) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        counts.bytes_sent += sent as u64;
+        Ok(sent)
+    }
+
+    /// A piece; true: there may be more.
+    fn give_to_program(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        table: &Table,
+        piece: &mut [u8],
+        counts: &mut AppCounts,
+    ) -> Result<bool, SocketError> {
+        if !self.writable || self.peer_ended {
+            return Ok(false);
+        }
+        let count = match sockets.peek(self.id, piece) {
+            Ok(0) => {
+                self.peer_ended = true;
+                let ended = State {
+                    ended: true,
+                    ..State::of(Phase::Connected)
+                };
+                // Before the pair says so.
+                let _ = table.set_state(self.name.row, ended);
+                let _ = rustix::net::shutdown(&self.pair, rustix::net::Shutdown::Write);
+                return Ok(false);
+            }
+            Ok(count) => count,
+            Err(SocketError::WouldBlock) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let taken = match send(&self.pair, &piece[..count], flags) {
+            Ok(taken) => taken,
+            Err(Errno::INTR) => return Ok(true),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
+                self.writable = false;
+                return Ok(false);
+            }
+            // shutdown(SHUT_RD): TCP reads on, for nobody. Of one that is closed, what is unread makes its end a reset.
+            Err(_) if self.gone => return Ok(false),
+            Err(_) => count,
+        };
+        sockets.discard(self.id, &mut piece[..taken])?;
+        counts.bytes_received += taken as u64;
+        self.writable = taken == count;
+        Ok(taken == count)
+    }
+
+    /// Said in the table before the pair is closed.
+    fn fail(&mut self, sockets: &mut Sockets<'_>, table: &Table, error: SocketError) {
+        let failed = State {
+            phase: self.phase,
+            ended: self.peer_ended,
+            errno: error.errno() as u16,
+        };
+        let _ = table.set_state(self.name.row, failed);
+        sockets.close(self.id);
+    }
+}
+
+/// Fills the program's end, which is not writable then; returns with how many bytes.
+pub fn fill(program: impl AsFd) -> usize {
+    let zeros = [0; FILL];
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let mut filled = 0;
+    while filled < FILL {
+        match send(&program, &zeros[filled..], flags) {
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    filled
+}

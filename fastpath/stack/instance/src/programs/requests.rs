@@ -1,0 +1,332 @@
+//! What processes of a program ask for.
+use super::connection::{Connection, fill};
+use super::listener::Listener;
+use super::table::{Phase, Row, State};
+use super::wire::{Name, OptionSet, Request, Response, Which};
+use super::{CONNECTION, LISTENER, Programs, Run};
+use crate::sockets::Sockets;
+use hopscope_eventloop::Token;
+use hopscope_stack_abi::{options, tcp_info};
+use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
+use nix::libc;
+use nix::sys::epoll::EpollFlags;
+use nix::sys::stat::fstat;
+use rustix::net::sockopt;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::os::fd::{AsFd, OwnedFd};
+
+type Answer = Result<(Response, Option<OwnedFd>), i32>;
+
+fn errno(error: SocketError) -> i32 {
+    error.errno()
+}
+
+/// Both ends, the instance's first.
+fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+/// Told of once each, until it changes again.
+pub(super) const EDGES: EpollFlags = EpollFlags::EPOLLIN
+    .union(EpollFlags::EPOLLOUT)
+    .union(EpollFlags::EPOLLRDHUP)
+    .union(EpollFlags::EPOLLET);
+
+impl Programs {
+    pub(super) fn answer(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run: u64,
+        request: Request,
+        fd: Option<OwnedFd>,
+    ) -> Answer {
+        match request {
+            Request::Bind(which) => self.made(sockets, run, which),
+            Request::Listen { which, backlog } => self.listen(sockets, run, which, backlog, fd),
+            Request::Connect {
+                which,
+                peer,
+                filled,
+            } => {
+                let (name, fd) = self.there(sockets, run, which)?;
+                let filled = fd.as_ref().map_or(filled as usize, fill);
+                let done = self.connect(sockets, run, name, peer, filled);
+                if done.is_err() && fd.is_some() {
+                    self.forget(sockets, run, name);
+                }
+                done?;
+                Ok((Response::Socket(name), fd))
+            }
+            Request::SetOption { name, option } => {
+                let id = self.id_of(run, name)?;
+                let option = options::parse(option.0, option.1, &option.2)?;
+                let set = sockets.engine.set_option(sockets.now, id, option);
+                set.map_err(errno)?;
+                Ok((Response::Done, None))
+            }
+            Request::Option {
+                name,
+                level,
+                option,
+            } => {
+                let id = self.id_of(run, name)?;
+                let value = match (level, option) {
+                    (libc::IPPROTO_TCP, libc::TCP_INFO) => {
+                        let info = sockets.engine.tcp_info(sockets.now, id);
+                        tcp_info::bytes(&info.map_err(errno)?)
+                    }
+                    _ => {
+                        let like = options::parse(level, option, &[])?;
+                        options::value(sockets.engine.option(id, like).map_err(errno)?)
+                    }
+                };
+                Ok((Response::Value(value), None))
+            }
+            Request::Queued { name } => {
+                let id = self.id_of(run, name)?;
+                let queued = sockets.engine.unacknowledged_bytes(id).map_err(errno)?;
+                let (unacknowledged, unsent) = queued;
+                let response = Response::Queued {
+                    unacknowledged,
+                    unsent,
+                };
+                Ok((response, None))
+            }
+            Request::Who { inodes } => {
+                let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
+                let name = |inode| run.inodes.get(inode).copied();
+                let names = inodes.iter().map(name).collect();
+                Ok((Response::Who(names), None))
+            }
+        }
+    }
+
+    fn id_of(&mut self, run: u64, name: Name) -> Result<SocketId, i32> {
+        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
+        let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        match (self.connections.get(place.key), place.listens) {
+            (Some(connection), false) => Ok(connection.1.id),
+            _ => self
+                .listeners
+                .get(place.key)
+                .filter(|_| place.listens)
+                .map(|(_, listener)| listener.id)
+                .ok_or(libc::ENOTCONN),
+        }
+    }
+
+    /// One that is there, or a new one with the descriptor that its program gets.
+    fn there(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run: u64,
+        which: Which,
+    ) -> Result<(Name, Option<OwnedFd>), i32> {
+        match which {
+            Which::There(name) => Ok((name, None)),
+            Which::New { .. } => match self.made(sockets, run, which)? {
+                (Response::Socket(name), fd) => Ok((name, fd)),
+                _ => Err(libc::EINVAL),
+            },
+        }
+    }
+
+    /// A socket, bound where it is to be.
+    fn made(&mut self, sockets: &mut Sockets<'_>, run: u64, which: Which) -> Answer {
+        let Which::New {
+            ipv6,
+            local,
+            options,
+        } = which
+        else {
+            return Err(libc::EINVAL);
+        };
+        let opened = sockets.engine.socket(SocketKind::Tcp, ipv6);
+        let id = opened.map_err(errno)?;
+        let done = set_all(sockets, id, &options).and_then(|()| match local {
+            Some(local) => sockets.engine.bind(id, local).map_err(errno),
+            None => Ok(()),
+        });
+        let added = done.and_then(|()| {
+            let pair = self.pair(run)?;
+            self.add(sockets, run, (id, ipv6), Phase::Bound, pair)
+        });
+        match added {
+            Ok((name, fd)) => Ok((Response::Socket(name), Some(fd))),
+            Err(error) => {
+                sockets.close(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Both ends for a socket that a program can have. Without, what is accepted stays in the engine's queue.
+    pub(super) fn pair(&mut self, run: u64) -> Result<(OwnedFd, OwnedFd), i32> {
+        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
+        let made = match run.table.has_room() {
+            true => pair().map_err(rustix::io::Errno::raw_os_error),
+            false => Err(libc::ENFILE),
+        };
+        self.counts.descriptors_missing += u64::from(made.is_err());
+        made
+    }
+
+    /// A row and a place for a socket of the engine.
+    pub(super) fn add(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run_key: u64,
+        (id, ipv6): (SocketId, bool),
+        phase: Phase,
+        (ours, theirs): (OwnedFd, OwnedFd),
+    ) -> Result<(Name, OwnedFd), i32> {
+        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
+        let name = run.table.take().ok_or(libc::ENFILE)?;
+        let inode = fstat(&theirs).map_or(0, |there| there.st_ino);
+        run.inodes.insert(inode, name);
+        let connection = Connection::new(id, name, ipv6, phase, ours);
+        connection.tell(sockets, &run.table);
+        let key = self.connections.insert((run_key, connection));
+        let place = super::Place {
+            key,
+            listens: false,
+            inode,
+        };
+        run.names.insert(name, place);
+        let _ = sockets.engine.set_token(id, key + 1);
+        let poll = self.poll.as_ref().ok_or(libc::EIO)?;
+        let watched = match self.connections.get(key) {
+            Some((_, added)) => poll.add(added.pair(), Token::new(CONNECTION, key), EDGES),
+            None => Ok(()),
+        };
+        if let Err(error) = watched {
+            self.forget_connection(key);
+            return Err(error as i32);
+        }
+        Ok((name, theirs))
+    }
+
+    fn connect(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run: u64,
+        name: Name,
+        peer: std::net::SocketAddr,
+        filled: usize,
+    ) -> Result<(), i32> {
+        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
+        let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        let found = self.connections.get(place.key).filter(|_| !place.listens);
+        let (_, connection) = found.ok_or(libc::EISCONN)?;
+        match sockets
+            .engine
+            .connect(sockets.now, connection.id, Some(peer))
+        {
+            Ok(()) | Err(SocketError::InProgress) => {}
+            Err(error) => {
+                connection.drain(filled, &mut self.piece);
+                return Err(error.errno());
+            }
+        }
+        connection.connecting(filled);
+        connection.tell(sockets, &run.table);
+        Ok(())
+    }
+
+    fn listen(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run_key: u64,
+        which: Which,
+        backlog: u32,
+        kernel: Option<OwnedFd>,
+    ) -> Answer {
+        if kernel.as_ref().is_some_and(|fd| !listens(fd)) {
+            return Err(libc::EINVAL);
+        }
+        let (name, fd) = self.there(sockets, run_key, which)?;
+        let done = self.begin_to_listen(sockets, run_key, name, backlog, kernel);
+        if done.is_err() && fd.is_some() {
+            self.forget(sockets, run_key, name);
+        }
+        done?;
+        // A listener is never writable.
+        fd.as_ref().map(fill);
+        Ok((Response::Socket(name), fd))
+    }
+
+    fn begin_to_listen(
+        &mut self,
+        sockets: &mut Sockets<'_>,
+        run_key: u64,
+        name: Name,
+        backlog: u32,
+        kernel: Option<OwnedFd>,
+    ) -> Result<(), i32> {
+        let id = self.id_of(run_key, name)?;
+        sockets.engine.listen(id, backlog).map_err(errno)?;
+        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
+        let place = run.names.get_mut(&name).ok_or(libc::ENOTCONN)?;
+        if place.listens {
+            return Ok(());
+        }
+        let (_, connection) = self.connections.remove(place.key).ok_or(libc::ENOTCONN)?;
+        let ipv6 = connection.ipv6;
+        let mut listener = Listener::new(id, name, ipv6, connection.into_pair());
+        listener.kernel = kernel;
+        let local = sockets.engine.local_address(id).ok();
+        let row = Row::new(name.generation, State::of(Phase::Listening), ipv6);
+        let _ = run.table.write(name.row, &row.with(local, None));
+        let key = self.listeners.insert((run_key, listener));
+        place.key = key;
+        place.listens = true;
+        let _ = sockets.engine.set_token(id, super::LISTENS | key);
+        let poll = self.poll.as_ref().ok_or(libc::EIO)?;
+        if let Some((_, listener)) = self.listeners.get(key) {
+            let token = Token::new(LISTENER, key);
+            poll.modify(&listener.pair, token, EDGES)
+                .map_err(|error| error as i32)?;
+            if let Some(kernel) = &listener.kernel {
+                let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+                poll.add(kernel, Token::new(super::KERNEL, key), flags)
+                    .map_err(|error| error as i32)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_all(sockets: &mut Sockets<'_>, id: SocketId, all: &[OptionSet]) -> Result<(), i32> {
+    for (level, name, value) in all {
+        if let Ok(option) = options::parse(*level, *name, value) {
+            // What the engine does not take was taken by the kernel's socket, which the program had until here.
+            let _ = sockets.engine.set_option(sockets.now, id, option);
+        }
+    }
+    Ok(())
+}
+
+/// A listener of the kernel's TCP.
+fn listens(fd: &OwnedFd) -> bool {
+    let fd = fd.as_fd();
+    let of_ip = matches!(
+        sockopt::socket_domain(fd),
+        Ok(AddressFamily::INET | AddressFamily::INET6)
+    );
+    of_ip
+        && sockopt::socket_type(fd) == Ok(SocketType::STREAM)
+        && sockopt::socket_acceptconn(fd) == Ok(true)
+}
+
+/// A channel's end: a socket whose messages are whole.
+pub(super) fn is_channel(fd: &OwnedFd) -> bool {
+    let fd = fd.as_fd();
+    sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
+        && sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
+}
+
+/// The program of a run, for its end.
+pub(super) fn names(run: &Run) -> Vec<Name> {
+    run.names.keys().copied().collect()
+}

@@ -1,0 +1,180 @@
+//! What a program and the instance say to each other. Two kinds of sockets carry it, unix(7) both:
+//!
+//! - the *door*, a stream from `stack run` to the instance's socket in the file system: [`Hello`], answered by [`Welcome`] with the file of
+//!   the [table](super::table); after that each process sends a byte with one end of a pair, its *channel*. Whoever the program
+//!   starts inherits the door; when the last of them is gone, so is the program.
+//! - a channel, SOCK_SEQPACKET: a [`Request`] and its [`Response`] in turn, each one message of JSON.
+//!
+//! A socket of the program is a stream of unix(7), too: one end of a pair whose other end the instance has. Bytes of a connection go through it
+//! as they are. A listener's carries [`Accepted`] messages, each with a descriptor. That the last descriptor of a socket is closed,
+//! wherever it was passed on to, the kernel tells.
+use crate::handed::Reach;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Of the door's first messages, and of a channel's.
+pub const MESSAGE_MAX: usize = 32_768;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Of both ends, which must be the same one.
+    pub version: String,
+    /// The program, for `stack ss`.
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Welcome {
+    Here { reach: Reach, device: String },
+    Refused(String),
+}
+
+/// A row of the table, and which socket it is of that had that row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Name {
+    pub row: u32,
+    pub generation: u32,
+}
+
+/// setsockopt(2): level, name, value.
+pub type OptionSet = (i32, i32, Vec<u8>);
+
+/// A socket that there is already, or what a new one is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Which {
+    There(Name),
+    New {
+        ipv6: bool,
+        local: Option<SocketAddr>,
+        options: Vec<OptionSet>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// socket(2) and bind(2) of a new one.
+    Bind(Which),
+    /// With a descriptor: the kernel's listener on the same port, whose connections are accepted here, too.
+    Listen {
+        which: Which,
+        backlog: u32,
+    },
+    /// `filled`: bytes in the pair of a socket that is there, which keep it from being writable.
+    Connect {
+        which: Which,
+        peer: SocketAddr,
+        filled: u32,
+    },
+    SetOption {
+        name: Name,
+        option: OptionSet,
+    },
+    Option {
+        name: Name,
+        level: i32,
+        option: i32,
+    },
+    /// SIOCOUTQ and SIOCOUTQNSD.
+    Queued {
+        name: Name,
+    },
+    /// Which sockets of the program have these inodes.
+    Who {
+        inodes: Vec<u64>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Response {
+    Done,
+    /// With a descriptor where the socket is new.
+    Socket(Name),
+    Value(Vec<u8>),
+    Queued {
+        unacknowledged: u32,
+        unsent: u32,
+    },
+    Who(Vec<Option<Name>>),
+    /// errno
+    Failed(i32),
+}
+
+/// What a listener's socket carries, with a descriptor each; little-endian numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    Ours(Name),
+    /// The kernel's own.
+    Kernel,
+}
+
+impl Accepted {
+    pub const BYTES: usize = 12;
+
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Accepted::BYTES] {
+        let (kind, row, generation) = match self {
+            Accepted::Ours(name) => (1_u32, name.row, name.generation),
+            Accepted::Kernel => (2, 0, 0),
+        };
+        let mut bytes = [0; Accepted::BYTES];
+        for (at, word) in bytes.chunks_exact_mut(4).zip([kind, row, generation]) {
+            at.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Accepted::BYTES]) -> Option<Accepted> {
+        let [kind, row, generation] = [0, 4, 8].map(|at| {
+            let four = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+            u32::from_le_bytes(four)
+        });
+        match kind {
+            1 => Some(Accepted::Ours(Name { row, generation })),
+            2 => Some(Accepted::Kernel),
+            _ => None,
+        }
+    }
+}
+
+/// One message.
+///
+/// # Panics
+/// Never: these types have no keys but strings.
+pub fn to_bytes(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+/// # Errors
+/// It is none.
+pub fn from_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_there_and_back() {
+        let name = Name {
+            row: 7,
+            generation: 9,
+        };
+        for message in [Accepted::Ours(name), Accepted::Kernel] {
+            assert_eq!(Accepted::from_bytes(message.to_bytes()), Some(message));
+        }
+        assert_eq!(Accepted::from_bytes([0; Accepted::BYTES]), None);
+        let request = Request::Connect {
+            which: Which::New {
+                ipv6: false,
+                local: None,
+                options: vec![(6, 1, vec![1, 0, 0, 0])],
+            },
+            peer: "10.0.0.1:80".parse().unwrap(),
+            filled: 0,
+        };
+        assert_eq!(from_bytes::<Request>(&to_bytes(&request)), Ok(request));
+        assert!(from_bytes::<Request>(b"{}").is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! This process's way to the instance, a `stack serve` that has the stack.
+use crate::kernel;
+use crate::numbers::out_of_the_way;
+use crate::say::{once, say};
+use crate::table::{self, Entry};
+use hopscope_stack_instance::programs::passing::{self, RecvFlags, SendFlags};
+use hopscope_stack_instance::programs::wire::{self, MESSAGE_MAX, Name, Request, Response};
+use nix::libc;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+
+static GONE_SAID: AtomicBool = AtomicBool::new(false);
+
+/// This process's way to the instance.
+pub struct Instance {
+    door: OwnedFd,
+    /// Where this process asks, once it has.
+    channel: Option<OwnedFd>,
+    /// Sockets whose error a call has returned, and that this process has shut down.
+    pub taken: HashSet<Name>,
+    pub shut: HashSet<Name>,
+}
+
+impl Instance {
+    pub fn new(door: i32) -> Instance {
+        Instance {
+            door: kernel::own(door),
+            channel: None,
+            taken: HashSet::new(),
+            shut: HashSet::new(),
+        }
+    }
+
+    /// The channel is the parent's.
+    pub fn forked(&mut self) {
+        self.hang_up();
+    }
+
+    fn hang_up(&mut self) {
+        if let Some(channel) = self.channel.take() {
+            // Its owner closes it, which the program could not.
+            table::set(channel.as_raw_fd(), Entry::Kernel);
+        }
+    }
+
+    fn channel(&mut self) -> Result<BorrowedFd<'_>, i32> {
+        if self.channel.is_none() {
+            let flags = SocketFlags::CLOEXEC;
+            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+            let (ours, theirs) = pair.map_err(Errno::raw_os_error)?;
+            let sent = passing::send(&self.door, &[1], &[theirs.as_fd()], SendFlags::empty());
+            sent.map_err(|_| gone())?;
+            let ours = out_of_the_way(ours.into_raw_fd())?;
+            table::set(ours, Entry::Internal);
+            self.channel = Some(kernel::own(ours));
+        }
+        self.channel.as_ref().map(AsFd::as_fd).ok_or(libc::EIO)
+    }
+
+    /// # Errors
+    /// What the instance says; ENETDOWN: it is gone.
+    pub fn ask(
+        &mut self,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<(Response, Option<OwnedFd>), i32> {
+        let channel = self.channel()?;
+        let fds: Vec<_> = fd.into_iter().collect();
+        let bytes = wire::to_bytes(request);
+        let mut answer = vec![0; MESSAGE_MAX];
+        let sent = loop {
+            match passing::send(channel, &bytes, &fds, SendFlags::empty()) {
+                Err(Errno::INTR) => {}
+                sent => break sent,
+            }
+        };
+        let came = sent.and_then(|_| {
+            loop {
+                match passing::receive(channel, &mut answer, RecvFlags::empty()) {
+                    Err(Errno::INTR) => {}
+                    came => break came,
+                }
+            }
+        });
+        match came {
+            Ok(mut passed) if passed.len > 0 => match wire::from_bytes(&answer[..passed.len]) {
+                Ok(Response::Failed(errno)) => Err(errno),
+                Ok(_) if passed.cut => Err(libc::EMFILE),
+                Ok(response) => Ok((response, passed.fds.pop())),
+                Err(error) => {
+                    say(&format!(
+                        "the stack's instance says what it cannot: {error}"
+                    ));
+                    Err(libc::EIO)
+                }
+            },
+            _ => {
+                self.hang_up();
+                Err(gone())
+            }
+        }
+    }
+}
+
+fn gone() -> i32 {
+    once(&GONE_SAID, || {
+        "the `stack serve` that has the stack is gone: calls on its sockets fail (ENETDOWN), and connections are reset".into()
+    });
+    libc::ENETDOWN
+}
+
+/// The peer did not end a connection that has ended.
+pub fn lost() -> i32 {
+    gone();
+    libc::ECONNRESET
+}

@@ -1,0 +1,316 @@
+//! Sockets of a stack that is in another process: made there, and from then on descriptors of the kernel's, of which the library knows no
+//! more than their rows in the instance's table.
+use crate::description::Undecided;
+use crate::kernel;
+use crate::numbers::out_of_the_way;
+use crate::policy;
+use crate::rows;
+use crate::say::{once, trace};
+use crate::state::State;
+use crate::step::Step;
+use crate::table::{self, Entry};
+use hopscope_stack_abi::address;
+use hopscope_stack_instance::programs::connection::fill;
+use hopscope_stack_instance::programs::table::Phase;
+use hopscope_stack_instance::programs::wire::{Name, Request, Response, Which};
+use nix::libc;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
+
+static UDP_SAID: AtomicBool = AtomicBool::new(false);
+static OWN_SAID: AtomicBool = AtomicBool::new(false);
+
+impl State {
+    /// Of UDP the kernel has everything in this mode.
+    pub fn leave_datagrams(&self) {
+        once(&UDP_SAID, || {
+            "UDP is not supported by --mode pipeline: UDP sockets are the kernel's".into()
+        });
+    }
+
+    fn ask(
+        &mut self,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<(Response, Option<OwnedFd>), i32> {
+        let instance = self.instance.as_mut().ok_or(libc::EIO)?;
+        instance.ask(request, fd)
+    }
+
+    /// To an address of the stack.
+    pub fn bind_there(&mut self, index: u32, undecided: &Undecided, local: SocketAddr) -> Step {
+        let request = Request::Bind(Which::New {
+            ipv6: undecided.ipv6,
+            local: Some(local),
+            options: undecided.options.clone(),
+        });
+        Step::of(self.make_there(index, undecided, &request, None))
+    }
+
+    /// On every address, of the kernel's listener `kernel`, too.
+    pub fn listen_there(
+        &mut self,
+        index: u32,
+        undecided: &Undecided,
+        (fd, backlog): (i32, i32),
+        kernel_too: bool,
+    ) -> Result<(), i32> {
+        let request = Request::Listen {
+            which: Which::New {
+                ipv6: undecided.ipv6,
+                local: Some(everywhere(fd, undecided.ipv6)?),
+                options: undecided.options.clone(),
+            },
+            backlog: backlog.max(0) as u32,
+        };
+        let kernel = match kernel_too {
+            true => Some(kernel::own(kernel::again(fd)? as i32)),
+            false => None,
+        };
+        self.make_there(index, undecided, &request, kernel.as_ref().map(AsFd::as_fd))
+    }
+
+    pub fn connect_there(
+        &mut self,
+        index: u32,
+        fd: i32,
+        undecided: &Undecided,
+        peer: SocketAddr,
+    ) -> Step {
+        if let Err(error) = self.is_elsewhere(peer) {
+            return Step::Fail(error);
+        }
+        let local = match undecided.bound {
+            true => everywhere(fd, undecided.ipv6).map(Some),
+            false => Ok(None),
+        };
+        let local = match local {
+            Ok(local) => local,
+            Err(error) => return Step::Fail(error),
+        };
+        let request = Request::Connect {
+            which: Which::New {
+                ipv6: undecided.ipv6,
+                local,
+                options: undecided.options.clone(),
+            },
+            peer,
+            filled: 0,
+        };
+        Step::of(self.make_there(index, undecided, &request, None))
+    }
+
+    fn is_elsewhere(&self, peer: SocketAddr) -> Result<(), i32> {
+        if !policy::is_own(&self.handed, peer.ip()) {
+            return Ok(());
+        }
+        once(&OWN_SAID, || {
+            format!(
+                "connections to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
+            )
+        });
+        Err(libc::EHOSTUNREACH)
+    }
+
+    /// Of a socket that the instance has: listen(2).
+    pub fn listen_again(&mut self, name: Name, fd: i32, backlog: i32) -> Result<(), i32> {
+        let request = Request::Listen {
+            which: Which::There(name),
+            backlog: backlog.max(0) as u32,
+        };
+        let was_bound = rows::state(name).phase == Phase::Bound;
+        self.ask(&request, None)?;
+        if was_bound {
+            // A listener is never writable.
+            fill(kernel::borrow(fd));
+        }
+        Ok(())
+    }
+
+    /// Of a socket that is bound there: connect(2).
+    pub fn connect_again(&mut self, name: Name, fd: i32, peer: SocketAddr) -> Result<(), i32> {
+        let socket = rows::state(name);
+        match socket.phase {
+            Phase::Bound => {}
+            Phase::Connecting if socket.errno != 0 => return self.connect_anew(name, fd, peer),
+            Phase::Connecting => return Err(libc::EALREADY),
+            _ => return Err(libc::EISCONN),
+        }
+        self.is_elsewhere(peer)?;
+        let filled = fill(kernel::borrow(fd)) as u32;
+        let request = Request::Connect {
+            which: Which::There(name),
+            peer,
+            filled,
+        };
+        self.ask(&request, None).map(drop)
+    }
+
+    /// One that could not be connected, another time: another socket of the instance, and the same descriptor.
+    fn connect_anew(&mut self, name: Name, fd: i32, peer: SocketAddr) -> Result<(), i32> {
+        self.is_elsewhere(peer)?;
+        let request = Request::Connect {
+            which: Which::New {
+                ipv6: rows::row(name).is_some_and(|row| row.ipv6 != 0),
+                local: None,
+                options: Vec::new(),
+            },
+            peer,
+            filled: 0,
+        };
+        let (Response::Socket(next), Some(pair)) = self.ask(&request, None)? else {
+            return Err(libc::EIO);
+        };
+        replace(fd, &pair)?;
+        table::set(fd, Entry::Instance(next));
+        Ok(())
+    }
+
+    pub fn set_option_there(&mut self, name: Name, option: (i32, i32, &[u8])) -> Result<(), i32> {
+        let (level, number, value) = option;
+        let option = (level, number, value.to_vec());
+        self.ask(&Request::SetOption { name, option }, None)
+            .map(drop)
+    }
+
+    pub fn option_there(&mut self, name: Name, level: i32, option: i32) -> Result<Vec<u8>, i32> {
+        let request = Request::Option {
+            name,
+            level,
+            option,
+        };
+        match self.ask(&request, None)?.0 {
+            Response::Value(value) => Ok(value),
+            _ => Err(libc::EIO),
+        }
+    }
+
+    /// Bytes that the peer has not acknowledged, and that were not sent.
+    pub fn queued_there(&mut self, name: Name) -> Result<(u32, u32), i32> {
+        match self.ask(&Request::Queued { name }, None)?.0 {
+            Response::Queued {
+                unacknowledged,
+                unsent,
+            } => Ok((unacknowledged, unsent)),
+            _ => Err(libc::EIO),
+        }
+    }
+
+    /// Descriptors that came from elsewhere: which of them are the instance's.
+    pub fn recognize(&mut self, fds: &[i32]) {
+        let known = fds.iter().filter(|fd| table::get(**fd) == Entry::Kernel);
+        let pairs: Vec<(i32, u64)> = known
+            .filter_map(|fd| Some((*fd, kernel::pair_inode(*fd)?)))
+            .collect();
+        if pairs.is_empty() || self.instance.is_none() {
+            return;
+        }
+        // As many as an answer holds.
+        for pairs in pairs.chunks(256) {
+            let inodes = pairs.iter().map(|(_, inode)| *inode).collect();
+            let Ok((Response::Who(names), _)) = self.ask(&Request::Who { inodes }, None) else {
+                return;
+            };
+            for ((fd, _), name) in pairs.iter().zip(names) {
+                if let Some(name) = name {
+                    table::set(*fd, Entry::Instance(name));
+                }
+            }
+        }
+    }
+
+    /// A listener whose instance is gone is ready for ever, and servers would try for as long: nothing comes there from now on.
+    pub fn silence(&mut self, listener: i32) -> Result<(), i32> {
+        // Other processes have the pair, too, so that sets would go on to report it.
+        for epoll in descriptors().into_iter().filter(|fd| is_epoll(*fd)) {
+            let _ = kernel::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, listener, 0, 0);
+        }
+        let flags = SocketFlags::CLOEXEC;
+        let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        let (quiet, kept) = pair.map_err(Errno::raw_os_error)?;
+        let kept = out_of_the_way(kept.into_raw_fd())?;
+        table::set(kept, Entry::Internal);
+        replace(listener, &quiet)
+    }
+
+    /// The program's descriptors are ends of the instance's pair from now on.
+    fn make_there(
+        &mut self,
+        index: u32,
+        undecided: &Undecided,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<(), i32> {
+        let (Response::Socket(name), Some(pair)) = self.ask(request, fd)? else {
+            return Err(libc::EIO);
+        };
+        let description = self.description(index).ok_or(libc::EBADF)?;
+        let (fds, nonblocking) = (description.fds.clone(), description.nonblocking);
+        if nonblocking {
+            let flags = kernel::fcntl(pair.as_raw_fd(), libc::F_GETFL, 0)? as i32;
+            kernel::fcntl(pair.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)?;
+        }
+        // What of the options is the descriptor's: how long calls wait.
+        for (level, name, value) in &undecided.options {
+            let times = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
+            if *level == libc::SOL_SOCKET && times.contains(name) {
+                let _ = kernel::set_option(pair.as_raw_fd(), *level, *name, value);
+            }
+        }
+        for fd in &fds {
+            let flags = kernel::fcntl(*fd, libc::F_GETFD, 0)? as i32;
+            let closes = if flags & libc::FD_CLOEXEC != 0 {
+                libc::O_CLOEXEC
+            } else {
+                0
+            };
+            kernel::dup3(pair.as_raw_fd(), *fd, closes)?;
+        }
+        // Sets that they are in are the kernel's, too, from now on.
+        self.leave_to_kernel(index);
+        for fd in &fds {
+            table::set(*fd, Entry::Instance(name));
+        }
+        trace(|| format!("fd {fds:?}: the instance's socket {}", name.row));
+        Ok(())
+    }
+}
+
+/// `fd` is `new` from now on, with the flags that it had.
+fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
+    let of_fd = kernel::fcntl(fd, libc::F_GETFD, 0)? as i32;
+    let of_file = kernel::fcntl(fd, libc::F_GETFL, 0)?;
+    kernel::fcntl(new.as_raw_fd(), libc::F_SETFL, of_file as i32)?;
+    let closes = match of_fd & libc::FD_CLOEXEC {
+        0 => 0,
+        _ => libc::O_CLOEXEC,
+    };
+    kernel::dup3(new.as_raw_fd(), fd, closes).map(drop)
+}
+
+/// This process's. None where there is no /proc.
+pub fn descriptors() -> Vec<i32> {
+    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else {
+        return Vec::new();
+    };
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    names.collect()
+}
+
+fn is_epoll(fd: i32) -> bool {
+    let link = std::fs::read_link(format!("/proc/self/fd/{fd}"));
+    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventpoll]")
+}
+
+/// Every address, at the port that the kernel's socket has.
+fn everywhere(fd: i32, ipv6: bool) -> Result<SocketAddr, i32> {
+    let bytes = kernel::address(libc::SYS_getsockname, fd)?;
+    let port = address::from_bytes(&bytes)?.map_or(0, |local| local.port());
+    Ok(match ipv6 {
+        false => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
+        true => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port),
+    })
+}

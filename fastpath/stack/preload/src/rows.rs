@@ -1,0 +1,53 @@
+//! The instance's table of this program's sockets, read where it lies.
+#![allow(unsafe_code)]
+use crate::kernel;
+use hopscope_stack_instance::programs::table::{Phase, ROW_BYTES, ROWS, Row, STATE_AT, State};
+use hopscope_stack_instance::programs::wire::Name;
+use nix::libc;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+static TABLE: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
+
+const WORDS: usize = ROW_BYTES / 4;
+
+/// Once in a process; children have it, too.
+///
+/// # Errors
+/// errno of mmap(2).
+pub fn map(fd: i32) -> Result<(), i32> {
+    let len = ROWS as usize * ROW_BYTES;
+    let (access, how) = (libc::PROT_READ as usize, libc::MAP_SHARED as usize);
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, fd as usize, 0]) }?;
+    TABLE.store(at as *mut AtomicU32, Ordering::Release);
+    Ok(())
+}
+
+fn word(name: Name, at: usize) -> Option<u32> {
+    let table = TABLE.load(Ordering::Acquire);
+    if table.is_null() || name.row >= ROWS || at >= WORDS {
+        return None;
+    }
+    // SAFETY: within the mapping, which stays; words are aligned, and the instance writes them whole.
+    let word = unsafe { &*table.add(name.row as usize * WORDS + at) };
+    Some(word.load(Ordering::Acquire))
+}
+
+/// What the socket is now; Free: its row is another's by now.
+pub fn state(name: Name) -> State {
+    let state = word(name, STATE_AT / 4);
+    match word(name, 0) {
+        Some(generation) if generation == name.generation => State::from_word(state.unwrap_or(0)),
+        _ => State::of(Phase::Free),
+    }
+}
+
+pub fn row(name: Name) -> Option<Row> {
+    let mut words = [0; WORDS];
+    for (at, to) in words.iter_mut().enumerate() {
+        *to = word(name, at)?;
+    }
+    let row = Row::from_words(words);
+    (row.generation == name.generation).then_some(row)
+}

@@ -1,0 +1,19 @@
+//! `hopscope stack run --mode pipeline`: programs of any number of processes, the stack in a `stack serve`.
+use hopscope_tests::Suite;
+
+mod ends;
+mod handed_on;
+mod instance;
+mod many;
+mod refused;
+mod upgrades;
+mod waits;
+
+pub(crate) fn register(suite: &mut Suite) {
+    ends::register(suite);
+    handed_on::register(suite);
+    many::register(suite);
+    refused::register(suite);
+    upgrades::register(suite);
+    waits::register(suite);
+}

@@ -1,0 +1,181 @@
+//! Ends that nobody wants: programs that are killed, an instance that is, and programs that mean harm.
+use super::super::running::{python, words};
+use super::instance::{Instance, WATCHDOG};
+use crate::stack::cable::{KERNEL, STACK};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, counts};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+pub(crate) fn register(suite: &mut Suite) {
+    let needs = &[Requirement::Netns, Requirement::Python3];
+    suite.case("stack::pipeline_keeps_nothing_of_the_killed", needs, killed);
+    suite.case(
+        "stack::pipeline_says_that_its_instance_is_gone",
+        needs,
+        gone,
+    );
+    suite.case("stack::pipeline_waits_for_descriptors", needs, few);
+    suite.case(
+        "stack::pipeline_withstands_hostile_programs",
+        needs,
+        hostile,
+    );
+}
+
+/// Takes what comes, and answers nothing.
+fn sink() -> Result<()> {
+    let listener = TcpListener::bind((KERNEL, 9))?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut stream = stream;
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Four processes, killed at some point of what they do; peers hear of it.
+fn killed() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    sink()?;
+    for _ in 0..counts().pick(5, 200) {
+        let program = python("victim.py", &[STACK, KERNEL]);
+        let mut command = instance.run(&[], &words(&program));
+        command.stdout(Stdio::piped());
+        let mut first = Target::spawn_now(&mut command)?;
+        let out = first.child().stdout.take().context("piped")?;
+        let mut processes = Vec::new();
+        for line in BufReader::new(out).lines().take(4) {
+            processes.push(line?.parse::<i32>()?);
+        }
+        ensure!(processes.len() == 4, "{processes:?}");
+        let mut streams = Vec::new();
+        for _ in 0..8 {
+            let mut stream = TcpStream::connect((STACK, 7))?;
+            stream.set_read_timeout(Some(WATCHDOG))?;
+            stream.write_all(b"there?")?;
+            let mut back = [0; 6];
+            stream.read_exact(&mut back)?;
+            streams.push(stream);
+        }
+        for pid in processes {
+            kill(Pid::from_raw(pid), Signal::SIGKILL)?;
+        }
+        let _ = first.wait()?;
+        for mut stream in streams {
+            // In order or by a reset: nothing was unread, or something was.
+            let end = stream.read(&mut [0; 10]);
+            let over = matches!(&end, Ok(0))
+                || end
+                    .as_ref()
+                    .is_err_and(|error| error.raw_os_error() == Some(104));
+            ensure!(over, "{end:?}");
+        }
+        // The last of them takes the listener with it.
+        let started = Instant::now();
+        while TcpStream::connect((STACK, 7)).is_ok() {
+            ensure!(started.elapsed() < WATCHDOG, "somebody listens");
+        }
+    }
+    instance.has_nothing_left().map(drop)
+}
+
+/// Connections stay in the listener's queue while the instance has no descriptor for them.
+fn few() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("echo_server.py", &["threads", STACK, "7", "8"]);
+    let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
+    // Room for two more.
+    let most = instance.descriptors()?.len() + 3;
+    let pid = instance.pid().to_string();
+    let limit = format!("--nofile={most}:{most}");
+    run(Command::new("prlimit").args(["--pid", &pid, &limit]))?.expect_code(0)?;
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        let stream = TcpStream::connect((STACK, 7))?;
+        stream.set_read_timeout(Some(WATCHDOG))?;
+        streams.push(stream);
+    }
+    for mut stream in streams {
+        stream.write_all(b"there?")?;
+        let mut back = [0; 6];
+        stream.read_exact(&mut back)?;
+        ensure!(&back == b"there?");
+    }
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
+    let summary = instance.has_nothing_left()?;
+    let missing = summary["app"]["descriptors_missing"].as_u64();
+    ensure!(missing.is_some_and(|missing| missing > 0), "{summary}");
+    ensure!(summary["app"]["accepted"] == 8, "{summary}");
+    Ok(())
+}
+
+fn gone() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    sink()?;
+    let program = python("orphan.py", &[STACK, KERNEL]);
+    let mut command = instance.run(&[], &words(&program));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let program = Target::spawn(&mut command)?;
+    kill(Pid::from_raw(instance.pid()), Signal::SIGKILL)?;
+    let out = program.output()?;
+    let (said, errors) = (
+        String::from_utf8(out.stdout)?,
+        String::from_utf8(out.stderr)?,
+    );
+    ensure!(out.status.success(), "{}: {errors}", out.status);
+    for result in [
+        "receives ECONNRESET",
+        "accepts ENETDOWN",
+        "sends EPIPE",
+        "opens ENETDOWN",
+        "options ENETDOWN",
+        "waits []",
+        "kernel '127.0.0.1'",
+    ] {
+        ensure!(said.contains(result), "{result}: {said}");
+    }
+    ensure!(errors.lines().count() == 1, "{errors}");
+    ensure!(errors.contains("gone"), "{errors}");
+    Ok(())
+}
+
+/// Another program is served meanwhile, and nothing of the hostile ones is left.
+fn hostile() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("echo_server.py", &["threads", STACK, "7", "1"]);
+    let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
+    let mut stream = TcpStream::connect((STACK, 7))?;
+    stream.set_read_timeout(Some(WATCHDOG))?;
+    let rounds = counts().pick("5", "500");
+    for seed in 0..counts().pick(3_u32, 20) {
+        let version = env!("CARGO_PKG_VERSION");
+        let program = python(
+            "hostile.py",
+            &[instance.socket(), version, &seed.to_string(), rounds],
+        );
+        let out = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
+        ensure!(out.stdout.contains("done"), "{}", out.stdout);
+        stream.write_all(b"still there?")?;
+        let mut back = [0; 12];
+        stream.read_exact(&mut back)?;
+        ensure!(&back == b"still there?");
+    }
+    drop(stream);
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
+    let summary = instance.has_nothing_left()?;
+    let count = |name: &str| summary["app"][name].as_u64().unwrap_or(0);
+    ensure!(count("programs_refused") > 0, "{summary}");
+    ensure!(count("requests_refused") > 0, "{summary}");
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Sockets that go from process to process: fork, exec, SCM_RIGHTS, programs without the library.
+use super::super::running::{kernel_has_none, python, words};
+use super::instance::{Instance, WATCHDOG};
+use crate::stack::cable::STACK;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::{Requirement, Suite, Target, compile_c};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Netns, Python3};
+    for (how, connections) in [
+        ("forks", 4),
+        ("prefork", 12),
+        ("executes", 2),
+        ("inetd", 1),
+        ("passes", 2),
+    ] {
+        let name = format!("stack::pipeline_hands_on_{how}");
+        suite.case(name, &[Netns, Python3, Gcc], move || {
+            hands_on(how, connections)
+        });
+    }
+}
+
+fn connect() -> Result<TcpStream> {
+    let stream = TcpStream::connect((STACK, 7))?;
+    stream.set_read_timeout(Some(WATCHDOG))?;
+    Ok(stream)
+}
+
+/// What is sent comes back, and the end with it.
+fn echoes(bytes: &[u8]) -> Result<()> {
+    let mut stream = connect()?;
+    let mut writer = stream.try_clone()?;
+    let mut got = Vec::new();
+    std::thread::scope(|scope| -> Result<()> {
+        let sending = scope.spawn(move || -> Result<()> {
+            writer.write_all(bytes)?;
+            Ok(writer.shutdown(Shutdown::Write)?)
+        });
+        stream.read_to_end(&mut got)?;
+        sending.join().ok().context("no panic")?
+    })?;
+    ensure!(got == bytes, "{} of {} bytes", got.len(), bytes.len());
+    Ok(())
+}
+
+fn hands_on(how: &str, connections: usize) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let cat = compile_c(&["stack/run/cat.c"], &["-static"])?;
+    let program = python("handed_on.py", &[how, STACK, cat.to_str().context("path")?]);
+    let server = Target::spawn(&mut instance.run(&[], &words(&program)))?;
+    kernel_has_none(7)?;
+    let bytes: Vec<u8> = (0..400_000_u32).map(|n| (n % 251) as u8).collect();
+    for _ in 0..connections {
+        echoes(&bytes)?;
+    }
+    if how == "prefork" {
+        // One for each worker, which ends then; all at a time, so that each has its own.
+        let mut last: Vec<TcpStream> = (0..3).map(|_| connect()).collect::<Result<_>>()?;
+        for stream in &mut last {
+            stream.write_all(b".")?;
+            let mut back = [0];
+            stream.read_exact(&mut back)?;
+            ensure!(back == *b".", "{back:?}");
+        }
+    }
+    let status = server.wait()?;
+    ensure!(status.success(), "{how}: {status}");
+    instance.has_nothing_left().map(drop)
+}

@@ -1,0 +1,117 @@
+//! A `stack serve` for programs, and what is left in it when they are gone.
+use super::super::running::cable;
+use crate::stack::cable::Way;
+use crate::stack::serving::Serving;
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::hopscope_bin;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(super) const WATCHDOG: Duration = Duration::from_secs(60);
+
+pub(super) struct Instance {
+    serving: Serving,
+    socket: PathBuf,
+    /// Descriptors that it has without programs.
+    own: usize,
+}
+
+impl Instance {
+    /// With a cable of its own.
+    pub(super) fn start(more: &[&str]) -> Result<Instance> {
+        cable()?;
+        // Names of sockets have 107 bytes at most (unix(7)), and a scratch directory may be deep.
+        let name = format!("hopscope-{}.stack", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let at = format!("--socket={}", socket.display());
+        let serving = Serving::start(Way::Packet, &[&[at.as_str()], more].concat())?;
+        let mut instance = Instance {
+            serving,
+            socket,
+            own: 0,
+        };
+        instance.own = instance.descriptors()?.len();
+        Ok(instance)
+    }
+
+    /// `hopscope stack run --mode pipeline OWN -- PROGRAM`
+    pub(super) fn run(&self, own: &[&str], program: &[&str]) -> Command {
+        let mut command = Command::new(hopscope_bin());
+        command
+            .args(["stack", "run", "--mode=pipeline", "--if=near", "--socket"])
+            .arg(&self.socket)
+            .args(own)
+            .arg("--")
+            .args(program)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(super) fn socket(&self) -> &str {
+        self.socket.to_str().unwrap_or_default()
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.serving.pid()
+    }
+
+    pub(super) fn descriptors(&self) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir(format!("/proc/{}/fd", self.pid()))? {
+            // One that is closed meanwhile is none.
+            let link = std::fs::read_link(entry?.path());
+            all.extend(link.map(|link| link.display().to_string()));
+        }
+        Ok(all)
+    }
+
+    /// Of `stack ss`: in each state so many.
+    fn states(&self) -> Result<Vec<String>> {
+        let out = run(Command::new(hopscope_bin()).args([
+            "stack",
+            "ss",
+            "--json",
+            "--control",
+            self.serving.control(),
+        ]))?
+        .expect_code(0)?;
+        let answer: Value = serde_json::from_str(&out.stdout)?;
+        let rows = answer
+            .pointer("/engines/0/connections")
+            .and_then(Value::as_array)
+            .with_context(|| out.stdout.clone())?;
+        let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
+        Ok(rows.iter().map(state).collect())
+    }
+
+    /// Its programs are gone: it has no socket and no descriptor of theirs. Then it is stopped: its summary.
+    pub(super) fn has_nothing_left(self) -> Result<Value> {
+        // Descriptors first: who asks for states is a client for a while.
+        let started = Instant::now();
+        loop {
+            let descriptors = self.descriptors()?;
+            if descriptors.len() <= self.own {
+                break;
+            }
+            ensure!(
+                started.elapsed() < WATCHDOG,
+                "{descriptors:?}, {} before",
+                self.own
+            );
+            std::thread::yield_now();
+        }
+        loop {
+            let states = self.states()?;
+            if states.iter().all(|state| state == "TIME-WAIT") {
+                break;
+            }
+            ensure!(started.elapsed() < 2 * WATCHDOG, "{states:?}");
+        }
+        let summary = self.serving.stop()?;
+        ensure!(!self.socket.exists(), "its socket is left behind");
+        Ok(summary)
+    }
+}

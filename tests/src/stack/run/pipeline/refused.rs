@@ -1,0 +1,84 @@
+//! What cannot be is refused in one line, before the program starts, and what is not the stack's is said.
+use super::instance::Instance;
+use anyhow::{Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, hopscope_bin};
+use std::process::Command;
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Netns, Python3};
+    suite.case("stack::pipeline_refuses", &[Netns, Python3], refused);
+    suite.case(
+        "stack::pipeline_says_whose_datagrams_are",
+        &[Netns, Python3],
+        datagrams,
+    );
+}
+
+fn expect(mut command: Command, words: &[&str]) -> Result<()> {
+    let out = run(&mut command)?.expect_code(125)?;
+    ensure!(out.stdout.is_empty(), "{}", out.stdout);
+    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
+    for word in words {
+        ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    Ok(())
+}
+
+fn refused() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    for option in [
+        "--addr=10.0.0.2/24",
+        "--gateway=10.0.0.1",
+        "--mtu=900",
+        "--spin",
+    ] {
+        let name = option.split('=').next().unwrap_or_default();
+        expect(instance.run(&[option], &["true"]), &[name, "stack serve"])?;
+    }
+    let own = |arguments: &[&str]| {
+        let mut command = Command::new(hopscope_bin());
+        command
+            .args(["stack", "run"])
+            .args(arguments)
+            .args(["--", "true"]);
+        command
+    };
+    let nowhere = ["--mode=pipeline", "--if=near", "--socket=/nowhere/at/all"];
+    expect(own(&nowhere), &["/nowhere/at/all", "stack serve"])?;
+    expect(own(&["--if=near"]), &["--addr"])?;
+    let inline = ["--if=near", "--addr=10.0.0.2/24", "--socket=/x"];
+    expect(own(&inline), &["--socket", "--mode pipeline"])?;
+    // A second one at the same place, and one with several engines.
+    let at = format!("--socket={}", instance.socket());
+    let serve = |arguments: &[&str]| -> Result<String> {
+        let mut command = Command::new(hopscope_bin());
+        command
+            .args([
+                "stack",
+                "serve",
+                "--if=near",
+                "--addr=10.0.0.3/24",
+                "--no-control",
+            ])
+            .args(arguments);
+        Ok(run(&mut command)?.expect_code(2)?.stderr)
+    };
+    let said = serve(&[&at])?;
+    ensure!(said.contains(instance.socket()), "{said}");
+    let said = serve(&["--engines=2", "--socket=/x"])?;
+    ensure!(said.contains("--engines 2"), "{said}");
+    let said = serve(&["--port=80"])?;
+    ensure!(said.contains("--app"), "{said}");
+    instance.has_nothing_left().map(drop)
+}
+
+fn datagrams() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let line = "import socket\nfor _ in range(3): socket.socket(type=socket.SOCK_DGRAM)";
+    let mut command = instance.run(&[], &["/usr/bin/python3", "-c", line]);
+    let out = run(&mut command)?.expect_code(0)?;
+    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
+    ensure!(out.stderr.contains("UDP"), "{}", out.stderr);
+    instance.has_nothing_left().map(drop)
+}

@@ -1,0 +1,111 @@
+//! Calls that wait, and events: the same as on the kernel's stack.
+use super::super::running::python;
+use super::super::running::words;
+use super::instance::Instance;
+use crate::stack::cable::{KERNEL, STACK};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, compile_c};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Gcc, Netns, Python3};
+    suite.case(
+        "stack::pipeline_waits_as_the_kernel_does",
+        &[Netns, Gcc],
+        waits,
+    );
+    suite.case(
+        "stack::pipeline_connects_without_waiting",
+        &[Netns, Python3],
+        connects_without_waiting,
+    );
+    for how in ["threads", "select", "poll", "epoll", "asyncio"] {
+        let name = format!("stack::pipeline_serves_with_python_{how}");
+        suite.case(name, &[Netns, Python3], move || serves(how));
+        let name = format!("stack::pipeline_connects_with_python_{how}");
+        if how == "threads" || how == "asyncio" {
+            suite.case(name, &[Netns, Python3], move || connects(how));
+        }
+    }
+}
+
+/// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
+fn waits() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let program = compile_c(&["stack/run/waiting.c"], &["-O1", "-pthread"])?;
+    let program = program.to_str().context("path")?;
+    let mut said = (String::new(), String::new());
+    // A thread that comes late on a busy machine, on either stack, waits for what is over.
+    for _ in 0..3 {
+        let kernel = run(Command::new(program).arg(KERNEL))?.expect_code(0)?;
+        let own = format!("--kernel={STACK}/32");
+        let stack = run(&mut instance.run(&[&own], &[program, STACK]))?.expect_code(0)?;
+        ensure!(kernel.stdout.lines().count() > 30, "{}", kernel.stdout);
+        // A pair of unix(7) that its other end closes is not in error: POLLERR (8) is not there.
+        let kernels = kernel
+            .stdout
+            .replace("after a reset: poll 19", "after a reset: poll 11");
+        said = (kernels, stack.stdout);
+        if said.0 == said.1 {
+            return instance.has_nothing_left().map(drop);
+        }
+    }
+    anyhow::bail!("kernel:\n{}stack:\n{}", said.0, said.1)
+}
+
+/// Not writable before the connection is there; its errors; its first edge.
+fn connects_without_waiting() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let listener = TcpListener::bind((KERNEL, 0))?;
+    let port = listener.local_addr()?.port().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let mut four = [0; 4];
+            let _ = stream.read_exact(&mut four);
+            let _ = stream.write_all(&four);
+        }
+    });
+    let program = python("nonblocking.py", &[KERNEL, "10.0.0.77", &port]);
+    let kernel = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
+    let stack = run(&mut instance.run(&[], &words(&program)))?.expect_code(0)?;
+    ensure!(kernel.stdout.lines().count() == 9, "{}", kernel.stdout);
+    ensure!(
+        kernel.stdout == stack.stdout,
+        "kernel:\n{}stack:\n{}",
+        kernel.stdout,
+        stack.stdout
+    );
+    instance.has_nothing_left().map(drop)
+}
+
+fn size() -> &'static str {
+    hopscope_tests::counts().pick("300000", "30000000")
+}
+
+fn serves(how: &str) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("echo_server.py", &[how, STACK, "7", "8"]);
+    let server = hopscope_tests::Target::spawn(&mut instance.run(&[], &words(&server)))?;
+    let client = python("echo_client.py", &["threads", STACK, "7", "8", size()]);
+    run(Command::new(&client[0]).args(&client[1..]))?.expect_code(0)?;
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
+    instance.has_nothing_left().map(drop)
+}
+
+fn connects(how: &str) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("echo_server.py", &["threads", KERNEL, "7", "8"]);
+    let mut command = Command::new(&server[0]);
+    command.args(&server[1..]);
+    let server = hopscope_tests::Target::spawn(&mut command)?;
+    let client = python("echo_client.py", &[how, KERNEL, "7", "8", size()]);
+    run(&mut instance.run(&[], &words(&client)))?.expect_code(0)?;
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
+    instance.has_nothing_left().map(drop)
+}
