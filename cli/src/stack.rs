@@ -20,7 +20,7 @@ pub struct StackArgs {
 
 #[derive(Subcommand)]
 enum What {
-    /// Run the stack with a built-in server: echo, discard, chargen or HTTP
+    /// Run the stack for programs that attach to it, or with a server in it: echo, discard, chargen or HTTP
     Serve(serve::ServeArgs),
     /// Run the stack with a built-in client against such a server anywhere
     Connect(connect::ConnectArgs),

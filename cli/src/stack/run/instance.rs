@@ -36,10 +36,23 @@ pub(super) fn attach(args: &RunArgs, name: &OsStr) -> anyhow::Result<(HandedInst
     };
     passing::send(&door, &wire::to_bytes(&hello), &[], SendFlags::empty()).with_context(at)?;
     let mut bytes = vec![0; MESSAGE_MAX];
-    let mut passed = passing::receive(&door, &mut bytes, RecvFlags::empty()).with_context(at)?;
+    let answer = passing::receive(&door, &mut bytes, RecvFlags::empty());
+    let mut passed = answer.with_context(|| {
+        format!(
+            "no answer at {}: is it where programs attach?",
+            path.display()
+        )
+    })?;
     let welcome = wire::from_bytes(&bytes[..passed.len]);
     let welcome = welcome.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
     match (welcome, passed.fds.pop()) {
+        (Welcome::Here { device, .. }, _) if device != args.link.interface.to_string() => {
+            bail!(
+                "the stack at {} is on {device}, not on {}",
+                path.display(),
+                args.link.interface
+            )
+        }
         (Welcome::Here { reach, device }, Some(table)) => {
             door.set_read_timeout(None).with_context(at)?;
             let instance = HandedInstance {

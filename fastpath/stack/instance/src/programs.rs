@@ -50,6 +50,8 @@ const LISTENS: u64 = 1 << 63;
 /// Programs at a time, and processes that ask.
 const RUNS_MAX: usize = 256;
 const CHANNELS_MAX: usize = 4096;
+/// Descriptors that programs' sockets leave: for doors, channels, the control socket, and what passes through.
+const SPARE: u64 = 512;
 /// Until a listener is looked at again for whose connections there was no descriptor.
 const LATER: Ns = Ns::from_ms(10);
 
@@ -101,6 +103,8 @@ pub struct Programs {
     later: Option<Ns>,
     piece: Box<[u8]>,
     counts: AppCounts,
+    /// Sockets of all programs at most: descriptors are left for those that come.
+    sockets_max: usize,
 }
 
 impl Programs {
@@ -126,6 +130,7 @@ impl Programs {
             later: None,
             piece: vec![0; PIECE].into(),
             counts: AppCounts::default(),
+            sockets_max: (hard - SPARE.min(hard / 4)) as usize,
         })
     }
 
@@ -135,11 +140,6 @@ impl Programs {
     /// As for [`Endpoint::hand_to`].
     pub fn hand_to(&self, user: &RunAs) -> Result<(), ServingError> {
         self.endpoint.hand_to(user)
-    }
-
-    /// Programs that are attached.
-    pub fn runs(&self) -> usize {
-        self.runs.len()
     }
 
     fn attach(&mut self) {
@@ -178,7 +178,7 @@ impl Programs {
     }
 
     /// A message at the door.
-    fn door(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+    fn door(&mut self, key: u64) {
         let Some(run) = self.runs.get(key) else {
             return;
         };
@@ -190,10 +190,10 @@ impl Programs {
             Ok(passed) if passed.len > 0 => passed,
             Err(Errno::AGAIN | Errno::INTR) => return,
             // The last process of it is gone.
-            _ => return self.leave(sockets, key),
+            _ => return self.leave(key),
         };
         if !run.is_known {
-            return self.hello(sockets, key, &bytes[..passed.len]);
+            return self.hello(key, &bytes[..passed.len]);
         }
         for fd in passed.fds {
             if self.channels.len() >= CHANNELS_MAX || !requests::is_channel(&fd) {
@@ -213,7 +213,7 @@ impl Programs {
         }
     }
 
-    fn hello(&mut self, sockets: &mut Sockets<'_>, key: u64, bytes: &[u8]) {
+    fn hello(&mut self, key: u64, bytes: &[u8]) {
         let version = env!("CARGO_PKG_VERSION");
         let welcome = match wire::from_bytes::<Hello>(bytes) {
             Ok(hello) if hello.version == version => Welcome::Here {
@@ -241,38 +241,22 @@ impl Programs {
         run.is_known = true;
         if is_refused || sent.is_err() {
             self.counts.programs_refused += 1;
-            return self.leave(sockets, key);
+            return self.leave(key);
         }
         self.counts.programs += 1;
     }
 
-    /// Its sockets go on to their ends by themselves: their pairs say when.
-    fn leave(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+    /// Its sockets go on to their ends by themselves: their pairs say when, and what was sent is carried on until then.
+    fn leave(&mut self, key: u64) {
         let Some(run) = self.runs.get(key) else {
             return;
         };
-        for name in requests::names(run) {
-            self.turn_of(sockets, key, name);
+        let _ = run.door.shutdown(std::net::Shutdown::Both);
+        if let Some(poll) = &self.poll {
+            let _ = poll.remove(&run.door);
         }
-        // What is sent for a program that is gone needs its place until then.
-        if let Some(run) = self.runs.get(key) {
-            let _ = run.door.shutdown(std::net::Shutdown::Both);
-            if let Some(poll) = &self.poll {
-                let _ = poll.remove(&run.door);
-            }
-            run.is_gone = true;
-        }
+        run.is_gone = true;
         self.remove_if_over(key);
-    }
-
-    fn turn_of(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
-        let place = self
-            .runs
-            .get(run)
-            .and_then(|run| run.names.get(&name).copied());
-        if let Some(place) = place.filter(|place| !place.listens) {
-            self.serve(sockets, place.key);
-        }
     }
 
     fn remove_if_over(&mut self, key: u64) {
@@ -457,7 +441,7 @@ impl App for Programs {
             let over = flags.intersects(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
             match ready.token.source {
                 ATTACH => self.attach(),
-                DOOR => self.door(sockets, key),
+                DOOR => self.door(key),
                 CHANNEL => self.request(sockets, key),
                 CONNECTION => {
                     let reads = flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);

@@ -61,10 +61,6 @@ impl Connection {
         }
     }
 
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
     pub fn pair(&self) -> &OwnedFd {
         &self.pair
     }

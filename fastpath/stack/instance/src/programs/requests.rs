@@ -3,7 +3,7 @@ use super::connection::{Connection, fill};
 use super::listener::Listener;
 use super::table::{Phase, Row, State};
 use super::wire::{Name, OptionSet, Request, Response, Which};
-use super::{CONNECTION, LISTENER, Programs, Run};
+use super::{CONNECTION, LISTENER, Programs};
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use hopscope_stack_abi::{options, tcp_info};
@@ -163,8 +163,9 @@ impl Programs {
 
     /// Both ends for a socket that a program can have. Without, what is accepted stays in the engine's queue.
     pub(super) fn pair(&mut self, run: u64) -> Result<(OwnedFd, OwnedFd), i32> {
+        let there = self.connections.len() + self.listeners.len();
         let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let made = match run.table.has_room() {
+        let made = match run.table.has_room() && there < self.sockets_max {
             true => pair().map_err(rustix::io::Errno::raw_os_error),
             false => Err(libc::ENFILE),
         };
@@ -324,9 +325,4 @@ pub(super) fn is_channel(fd: &OwnedFd) -> bool {
     let fd = fd.as_fd();
     sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
         && sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
-}
-
-/// The program of a run, for its end.
-pub(super) fn names(run: &Run) -> Vec<Name> {
-    run.names.keys().copied().collect()
 }

@@ -49,6 +49,8 @@ fn refused() -> Result<()> {
     expect(own(&["--if=near"]), &["--addr"])?;
     let inline = ["--if=near", "--addr=10.0.0.2/24", "--socket=/x"];
     expect(own(&inline), &["--socket", "--mode pipeline"])?;
+    let elsewhere = ["--mode=pipeline", "--if=far", "--socket", instance.socket()];
+    expect(own(&elsewhere), &["packet:near", "packet:far"])?;
     // A second one at the same place, and one with several engines.
     let at = format!("--socket={}", instance.socket());
     let serve = |arguments: &[&str]| -> Result<String> {
