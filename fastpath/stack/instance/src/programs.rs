@@ -16,12 +16,9 @@ use hopscope_serving::endpoint::Endpoint;
 use hopscope_serving::privileges::RunAs;
 use hopscope_stack_engine::Event;
 use nix::sys::epoll::EpollFlags;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -29,13 +26,14 @@ pub mod connection;
 mod listener;
 pub mod passing;
 mod requests;
+mod runs;
 pub mod table;
 pub mod wire;
 
-use connection::{Connection, PIECE, Then};
+use connection::{Connection, Means, PIECE, Then};
 use listener::Listener;
 use table::{Phase, Table};
-use wire::{Accepted, Hello, MESSAGE_MAX, Name, Response, Welcome};
+use wire::{Accepted, Name};
 
 /// Sources of descriptors.
 const ATTACH: u8 = 16;
@@ -47,12 +45,9 @@ const KERNEL: u8 = 21;
 
 /// Of a listener's token; below are connections, one more than their key.
 const LISTENS: u64 = 1 << 63;
-/// Programs at a time, and processes that ask.
-const RUNS_MAX: usize = 256;
-const CHANNELS_MAX: usize = 4096;
 /// Descriptors that programs' sockets leave: for doors, channels, the control socket, and what passes through.
 const SPARE: u64 = 512;
-/// Until a listener is looked at again for whose connections there was no descriptor.
+/// Until what there was no descriptor for is looked at again.
 const LATER: Ns = Ns::from_ms(10);
 
 /// What a program is told when it attaches.
@@ -99,7 +94,7 @@ pub struct Programs {
     listeners: Slab<(u64, Listener)>,
     /// Those that have more to do.
     again: VecDeque<u64>,
-    /// When listeners are looked at again, for one of which there was no descriptor.
+    /// When all is looked at again, because there was no descriptor for something.
     later: Option<Ns>,
     piece: Box<[u8]>,
     counts: AppCounts,
@@ -142,177 +137,6 @@ impl Programs {
         self.endpoint.hand_to(user)
     }
 
-    fn attach(&mut self) {
-        while let Ok(Some(door)) = self.endpoint.accept() {
-            if self.runs.len() >= RUNS_MAX || door.set_nonblocking(true).is_err() {
-                self.counts.programs_refused += 1;
-                continue;
-            }
-            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-            let table = memfd_create("hopscope-sockets", flags).map_err(std::io::Error::from);
-            let Ok(table) = table.and_then(Table::new) else {
-                self.counts.programs_refused += 1;
-                continue;
-            };
-            let run = Run {
-                door,
-                is_known: false,
-                is_gone: false,
-                channels: 0,
-                table,
-                names: HashMap::new(),
-                inodes: HashMap::new(),
-            };
-            let key = self.runs.insert(run);
-            let (Some(run), Some(poll)) = (self.runs.get(key), &self.poll) else {
-                continue;
-            };
-            if poll
-                .add(&run.door, Token::new(DOOR, key), EpollFlags::EPOLLIN)
-                .is_err()
-            {
-                self.runs.remove(key);
-                self.counts.programs_refused += 1;
-            }
-        }
-    }
-
-    /// A message at the door.
-    fn door(&mut self, key: u64) {
-        let Some(run) = self.runs.get(key) else {
-            return;
-        };
-        let mut bytes = [0; 4096];
-        // Behind the hello each message is one byte.
-        let most = if run.is_known { 1 } else { bytes.len() };
-        let passed = passing::receive(&run.door, &mut bytes[..most], RecvFlags::DONTWAIT);
-        let passed = match passed {
-            Ok(passed) if passed.len > 0 => passed,
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            // The last process of it is gone.
-            _ => return self.leave(key),
-        };
-        if !run.is_known {
-            return self.hello(key, &bytes[..passed.len]);
-        }
-        for fd in passed.fds {
-            if self.channels.len() >= CHANNELS_MAX || !requests::is_channel(&fd) {
-                self.counts.requests_refused += 1;
-                continue;
-            }
-            let channel = self.channels.insert(Channel { run: key, fd });
-            let (Some(added), Some(poll)) = (self.channels.get(channel), &self.poll) else {
-                continue;
-            };
-            let token = Token::new(CHANNEL, channel);
-            if poll.add(&added.fd, token, EpollFlags::EPOLLIN).is_err() {
-                self.channels.remove(channel);
-            } else if let Some(run) = self.runs.get(key) {
-                run.channels += 1;
-            }
-        }
-    }
-
-    fn hello(&mut self, key: u64, bytes: &[u8]) {
-        let version = env!("CARGO_PKG_VERSION");
-        let welcome = match wire::from_bytes::<Hello>(bytes) {
-            Ok(hello) if hello.version == version => Welcome::Here {
-                reach: self.offer.reach.clone(),
-                device: self.offer.device.clone(),
-            },
-            Ok(hello) => Welcome::Refused(format!(
-                "the instance is version {version}, the program's `hopscope` {}",
-                hello.version
-            )),
-            Err(error) => Welcome::Refused(error),
-        };
-        let is_refused = matches!(welcome, Welcome::Refused(_));
-        let Some(run) = self.runs.get(key) else {
-            return;
-        };
-        let file = [run.table.reader()];
-        let fds = if is_refused { &[][..] } else { &file[..] };
-        let sent = passing::send(
-            &run.door,
-            &wire::to_bytes(&welcome),
-            fds,
-            SendFlags::DONTWAIT,
-        );
-        run.is_known = true;
-        if is_refused || sent.is_err() {
-            self.counts.programs_refused += 1;
-            return self.leave(key);
-        }
-        self.counts.programs += 1;
-    }
-
-    /// Its sockets go on to their ends by themselves: their pairs say when, and what was sent is carried on until then.
-    fn leave(&mut self, key: u64) {
-        let Some(run) = self.runs.get(key) else {
-            return;
-        };
-        let _ = run.door.shutdown(std::net::Shutdown::Both);
-        if let Some(poll) = &self.poll {
-            let _ = poll.remove(&run.door);
-        }
-        run.is_gone = true;
-        self.remove_if_over(key);
-    }
-
-    fn remove_if_over(&mut self, key: u64) {
-        let is_over = self
-            .runs
-            .get(key)
-            .is_some_and(|run| run.is_gone && run.channels == 0 && run.names.is_empty());
-        if is_over {
-            self.runs.remove(key);
-        }
-    }
-
-    fn end_channel(&mut self, key: u64) {
-        if let Some(channel) = self.channels.remove(key) {
-            if let Some(run) = self.runs.get(channel.run) {
-                run.channels -= 1;
-            }
-            self.remove_if_over(channel.run);
-        }
-    }
-
-    fn request(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        let Some(channel) = self.channels.get(key) else {
-            return;
-        };
-        let run = channel.run;
-        let mut bytes = vec![0; MESSAGE_MAX];
-        let mut passed = match passing::receive(&channel.fd, &mut bytes, RecvFlags::DONTWAIT) {
-            Ok(passed) if passed.len > 0 => passed,
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            _ => return self.end_channel(key),
-        };
-        let answered = match wire::from_bytes(&bytes[..passed.len]) {
-            Ok(request) => self.answer(sockets, run, request, passed.fds.pop()),
-            Err(_) => Err(nix::libc::EPROTO),
-        };
-        let (response, fd) = answered.unwrap_or_else(|errno| {
-            self.counts.requests_refused += 1;
-            (Response::Failed(errno), None)
-        });
-        let Some(channel) = self.channels.get(key) else {
-            return;
-        };
-        let fds: Vec<_> = fd.as_ref().map(AsFd::as_fd).into_iter().collect();
-        let sent = passing::send(
-            &channel.fd,
-            &wire::to_bytes(&response),
-            &fds,
-            SendFlags::DONTWAIT,
-        );
-        // Who does not read its answers asks no more.
-        if sent.is_err() {
-            self.end_channel(key);
-        }
-    }
-
     fn serve(&mut self, sockets: &mut Sockets<'_>, key: u64) {
         let Some((run, connection)) = self.connections.get(key) else {
             return;
@@ -320,7 +144,12 @@ impl Programs {
         let Some(run) = self.runs.get(*run) else {
             return;
         };
-        let then = connection.turn(sockets, &run.table, &mut self.piece, &mut self.counts);
+        let then = connection.turn(&mut Means {
+            sockets,
+            table: &run.table,
+            piece: &mut self.piece,
+            counts: &mut self.counts,
+        });
         match then {
             Then::Waits => {}
             Then::Again => self.again.push_back(key),
@@ -362,6 +191,18 @@ impl Programs {
         }
     }
 
+    /// A listener whose pair may take more.
+    fn push_on(&mut self, sockets: &mut Sockets<'_>, key: u64) {
+        let Some((_, listener)) = self.listeners.get(key) else {
+            return;
+        };
+        if listener.has_room() {
+            self.accept(sockets, key);
+        } else if listener.is_stuck() {
+            self.later = Some(sockets.now + LATER);
+        }
+    }
+
     /// Connections of the engine's listener, while its pair takes them.
     fn accept(&mut self, sockets: &mut Sockets<'_>, key: u64) {
         loop {
@@ -393,6 +234,9 @@ impl Programs {
                     self.counts.accepted += 1;
                     if let Some((_, listener)) = self.listeners.get(key) {
                         listener.push(Accepted::Ours(name), fd);
+                        if listener.is_stuck() {
+                            self.later = Some(sockets.now + LATER);
+                        }
                     }
                     let place = self.runs.get(run).and_then(|run| run.names.get(&name));
                     if let Some(place) = place.copied() {
@@ -405,8 +249,16 @@ impl Programs {
                 }
             }
         }
+        self.accept_from_kernel(sockets.now, key);
+    }
+
+    fn accept_from_kernel(&mut self, now: Ns, key: u64) {
         if let Some((_, listener)) = self.listeners.get(key) {
             listener.accept_from_kernel();
+            if listener.is_stuck() {
+                self.counts.descriptors_missing += 1;
+                self.later = Some(now + LATER);
+            }
         }
     }
 }
@@ -440,7 +292,7 @@ impl App for Programs {
             let (key, flags) = (ready.token.key, ready.flags);
             let over = flags.intersects(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
             match ready.token.source {
-                ATTACH => self.attach(),
+                ATTACH => self.attach(sockets.now),
                 DOOR => self.door(key),
                 CHANNEL => self.request(sockets, key),
                 CONNECTION => {
@@ -452,17 +304,11 @@ impl App for Programs {
                     }
                 }
                 LISTENER if over => self.end_listener(sockets, key),
-                LISTENER => {
-                    if let Some((_, listener)) = self.listeners.get(key)
-                        && listener.has_room()
-                    {
-                        self.accept(sockets, key);
-                    }
-                }
+                LISTENER => self.push_on(sockets, key),
                 KERNEL => {
                     if let Some((_, listener)) = self.listeners.get(key) {
                         listener.kernel_ready = true;
-                        listener.accept_from_kernel();
+                        self.accept_from_kernel(sockets.now, key);
                     }
                 }
                 _ => {}
@@ -485,8 +331,9 @@ impl App for Programs {
 
     fn advance(&mut self, sockets: &mut Sockets<'_>) {
         if self.later.take_if(|at| *at <= sockets.now).is_some() {
+            self.open_the_door();
             for key in self.listeners.keys() {
-                self.accept(sockets, key);
+                self.push_on(sockets, key);
             }
         }
         for _ in 0..self.again.len() {

@@ -8,7 +8,7 @@ use hopscope_stack_instance::programs::wire::{self, MESSAGE_MAX, Name, Request, 
 use nix::libc;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 
@@ -19,9 +19,23 @@ pub struct Instance {
     door: OwnedFd,
     /// Where this process asks, once it has.
     channel: Option<OwnedFd>,
-    /// Sockets whose error a call has returned, and that this process has shut down.
-    pub taken: HashSet<Name>,
-    pub shut: HashSet<Name>,
+    taken: Marks,
+    shut: Marks,
+}
+
+/// Of rows: of which socket that had it something was noted last. No more than there are rows.
+#[derive(Default)]
+struct Marks(HashMap<u32, u32>);
+
+impl Marks {
+    fn has(&self, name: Name) -> bool {
+        self.0.get(&name.row) == Some(&name.generation)
+    }
+
+    /// False: it was noted before.
+    fn note(&mut self, name: Name) -> bool {
+        self.0.insert(name.row, name.generation) != Some(name.generation)
+    }
 }
 
 impl Instance {
@@ -29,9 +43,23 @@ impl Instance {
         Instance {
             door: kernel::own(door),
             channel: None,
-            taken: HashSet::new(),
-            shut: HashSet::new(),
+            taken: Marks::default(),
+            shut: Marks::default(),
         }
+    }
+
+    /// A call returns the socket's error; false: one has before.
+    pub fn take_error(&mut self, name: Name) -> bool {
+        self.taken.note(name)
+    }
+
+    /// This process has shut it down.
+    pub fn shut_down(&mut self, name: Name) {
+        self.shut.note(name);
+    }
+
+    pub fn is_shut(&self, name: Name) -> bool {
+        self.shut.has(name)
     }
 
     /// The channel is the parent's.
@@ -116,4 +144,18 @@ fn gone() -> i32 {
 pub fn lost() -> i32 {
     gone();
     libc::ECONNRESET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_one_mark() {
+        let mut marks = Marks::default();
+        let of = |generation| Name { row: 7, generation };
+        assert!(!marks.has(of(1)) && marks.note(of(1)) && !marks.note(of(1)));
+        assert!(marks.note(of(2)) && marks.has(of(2)) && !marks.has(of(1)));
+        assert_eq!(marks.0.len(), 1);
+    }
 }

@@ -201,13 +201,13 @@ impl State {
 
     /// Descriptors that came from elsewhere: which of them are the instance's.
     pub fn recognize(&mut self, fds: &[i32]) {
+        if self.instance.is_none() {
+            return;
+        }
         let known = fds.iter().filter(|fd| table::get(**fd) == Entry::Kernel);
         let pairs: Vec<(i32, u64)> = known
             .filter_map(|fd| Some((*fd, kernel::pair_inode(*fd)?)))
             .collect();
-        if pairs.is_empty() || self.instance.is_none() {
-            return;
-        }
         // As many as an answer holds.
         for pairs in pairs.chunks(256) {
             let inodes = pairs.iter().map(|(_, inode)| *inode).collect();
@@ -250,8 +250,7 @@ impl State {
         let description = self.description(index).ok_or(libc::EBADF)?;
         let (fds, nonblocking) = (description.fds.clone(), description.nonblocking);
         if nonblocking {
-            let flags = kernel::fcntl(pair.as_raw_fd(), libc::F_GETFL, 0)? as i32;
-            kernel::fcntl(pair.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK)?;
+            kernel::fcntl(pair.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK)?;
         }
         // What of the options is the descriptor's: how long calls wait.
         for (level, name, value) in &undecided.options {
@@ -261,13 +260,7 @@ impl State {
             }
         }
         for fd in &fds {
-            let flags = kernel::fcntl(*fd, libc::F_GETFD, 0)? as i32;
-            let closes = if flags & libc::FD_CLOEXEC != 0 {
-                libc::O_CLOEXEC
-            } else {
-                0
-            };
-            kernel::dup3(pair.as_raw_fd(), *fd, closes)?;
+            put(&pair, *fd)?;
         }
         // Sets that they are in are the kernel's, too, from now on.
         self.leave_to_kernel(index);
@@ -279,12 +272,16 @@ impl State {
     }
 }
 
-/// `fd` is `new` from now on, with the flags that it had.
+/// `fd` is `new` from now on, with the flags that its file had.
 fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
-    let of_fd = kernel::fcntl(fd, libc::F_GETFD, 0)? as i32;
     let of_file = kernel::fcntl(fd, libc::F_GETFL, 0)?;
     kernel::fcntl(new.as_raw_fd(), libc::F_SETFL, of_file as i32)?;
-    let closes = match of_fd & libc::FD_CLOEXEC {
+    put(new, fd)
+}
+
+/// In its place, closed by exec as it was.
+fn put(new: &OwnedFd, fd: i32) -> Result<(), i32> {
+    let closes = match kernel::fcntl(fd, libc::F_GETFD, 0)? as i32 & libc::FD_CLOEXEC {
         0 => 0,
         _ => libc::O_CLOEXEC,
     };

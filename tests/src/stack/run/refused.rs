@@ -33,7 +33,7 @@ pub(crate) fn register(suite: &mut Suite) {
 }
 
 /// 125, and one line that has all of `words`.
-fn expect(command: &mut Command, words: &[&str]) -> Result<()> {
+pub(super) fn expect(command: &mut Command, words: &[&str]) -> Result<()> {
     let out = run(command)?.expect_code(125)?;
     ensure!(out.stdout.is_empty(), "{}", out.stdout);
     ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);

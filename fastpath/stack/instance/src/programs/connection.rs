@@ -34,6 +34,15 @@ pub struct Connection {
     gone: bool,
 }
 
+/// What a connection works with.
+pub struct Means<'a, 's> {
+    pub sockets: &'a mut Sockets<'s>,
+    pub table: &'a Table,
+    /// What bytes pass through.
+    pub piece: &'a mut [u8],
+    pub counts: &'a mut AppCounts,
+}
+
 /// What becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
@@ -95,64 +104,52 @@ impl Connection {
     }
 
     /// Does what can be done now.
-    pub fn turn(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        table: &Table,
-        piece: &mut [u8],
-        counts: &mut AppCounts,
-    ) -> Then {
+    pub fn turn(&mut self, with: &mut Means<'_, '_>) -> Then {
         let done = match self.phase {
-            Phase::Connecting => self.connect(sockets, table, piece, counts),
+            Phase::Connecting => self.connect(with),
             Phase::Connected => Ok(Then::Again),
             // Nothing was asked of it yet.
             _ if self.gone => {
-                sockets.close(self.id);
+                with.sockets.close(self.id);
                 return Then::Over;
             }
             _ => return Then::Waits,
         };
         let moved = match done {
-            Ok(Then::Again) => self.move_all(sockets, table, piece, counts),
+            Ok(Then::Again) => self.move_all(with),
             other => other,
         };
         match moved {
             Ok(Then::Over) => {
-                sockets.close(self.id);
-                counts.ended += 1;
+                with.sockets.close(self.id);
+                with.counts.ended += 1;
                 Then::Over
             }
             Ok(then) => then,
             Err(error) => {
-                self.fail(sockets, table, error);
-                counts.failed += 1;
+                self.fail(with.sockets, with.table, error);
+                with.counts.failed += 1;
                 Then::Over
             }
         }
     }
 
     /// `Again`: it is connected.
-    fn connect(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        table: &Table,
-        piece: &mut [u8],
-        counts: &mut AppCounts,
-    ) -> Result<Then, SocketError> {
-        if let Some(error) = sockets.engine.take_error(self.id)? {
+    fn connect(&mut self, with: &mut Means<'_, '_>) -> Result<Then, SocketError> {
+        if let Some(error) = with.sockets.engine.take_error(self.id)? {
             return Err(error);
         }
         if self.gone {
             return Ok(Then::Over);
         }
-        if !sockets.engine.readiness(self.id)?.writable {
+        if !with.sockets.engine.readiness(self.id)?.writable {
             return Ok(Then::Waits);
         }
         self.phase = Phase::Connected;
-        counts.accepted += 1;
-        self.tell(sockets, table);
+        with.counts.accepted += 1;
+        self.tell(with.sockets, with.table);
         // The program's end is writable from now on.
-        self.drain(self.filled, piece);
+        self.drain(self.filled, with.piece);
         Ok(Then::Again)
     }
 
@@ -165,17 +162,11 @@ impl Connection {
         let _ = table.write(self.name.row, &row.with(local, peer));
     }
 
-    fn move_all(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        table: &Table,
-        piece: &mut [u8],
-        counts: &mut AppCounts,
-    ) -> Result<Then, SocketError> {
+    fn move_all(&mut self, with: &mut Means<'_, '_>) -> Result<Then, SocketError> {
         let mut busy = false;
         for _ in 0..PIECES {
-            let from = self.take_from_program(sockets, piece, counts)?;
-            let to = self.give_to_program(sockets, table, piece, counts)?;
+            let from = self.take_from_program(with)?;
+            let to = self.give_to_program(with)?;
             busy = from || to;
             if !busy {
                 break;
@@ -186,8 +177,8 @@ impl Connection {
         }
         // A reset behind the peer's last byte, which nothing more is read of.
         if self.peer_ended
-            && sockets.engine.readiness(self.id)?.error
-            && let Some(error) = sockets.engine.take_error(self.id)?
+            && with.sockets.engine.readiness(self.id)?.error
+            && let Some(error) = with.sockets.engine.take_error(self.id)?
         {
             return Err(error);
         }
@@ -195,14 +186,9 @@ impl Connection {
     }
 
     /// A piece; true: there may be more.
-    fn take_from_program(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        piece: &mut [u8],
-        counts: &mut AppCounts,
-    ) -> Result<bool, SocketError> {
+    fn take_from_program(&mut self, with: &mut Means<'_, '_>) -> Result<bool, SocketError> {
         if !self.unsent.is_empty() {
-            let sent = self.send(sockets, &self.unsent, counts)?;
+            let sent = self.send(with.sockets, &self.unsent, with.counts)?;
             self.unsent.drain(..sent);
             if !self.unsent.is_empty() {
                 return Ok(false);
@@ -211,17 +197,17 @@ impl Connection {
         if !self.readable || self.program_ended {
             return Ok(false);
         }
-        match recv(&self.pair, &mut *piece, RecvFlags::DONTWAIT) {
+        match recv(&self.pair, &mut *with.piece, RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
                 self.program_ended = true;
                 if !self.gone {
-                    sockets.end_of_stream(self.id);
+                    with.sockets.end_of_stream(self.id);
                 }
                 Ok(false)
             }
             Ok((count, _)) => {
-                let sent = self.send(sockets, &piece[..count], counts)?;
-                self.unsent.extend_from_slice(&piece[sent..count]);
+                let sent = self.send(with.sockets, &with.piece[..count], with.counts)?;
+                self.unsent.extend_from_slice(&with.piece[sent..count]);
                 Ok(self.unsent.is_empty())
             }
             Err(Errno::INTR) => Ok(true),
@@ -231,7 +217,7 @@ impl Connection {
             }
             // It was closed with bytes that nobody had read: a reset (RFC 2525, 2.17).
             Err(_) => {
-                let _ = sockets.engine.abort(sockets.now, self.id);
+                let _ = with.sockets.engine.abort(with.sockets.now, self.id);
                 Err(SocketError::Reset)
             }
         }
@@ -256,17 +242,11 @@ impl Connection {
     }
 
     /// A piece; true: there may be more.
-    fn give_to_program(
-        &mut self,
-        sockets: &mut Sockets<'_>,
-        table: &Table,
-        piece: &mut [u8],
-        counts: &mut AppCounts,
-    ) -> Result<bool, SocketError> {
+    fn give_to_program(&mut self, with: &mut Means<'_, '_>) -> Result<bool, SocketError> {
         if !self.writable || self.peer_ended {
             return Ok(false);
         }
-        let count = match sockets.peek(self.id, piece) {
+        let count = match with.sockets.peek(self.id, with.piece) {
             Ok(0) => {
                 self.peer_ended = true;
                 let ended = State {
@@ -274,7 +254,7 @@ impl Connection {
                     ..State::of(Phase::Connected)
                 };
                 // Before the pair says so.
-                let _ = table.set_state(self.name.row, ended);
+                let _ = with.table.set_state(self.name.row, ended);
                 let _ = rustix::net::shutdown(&self.pair, rustix::net::Shutdown::Write);
                 return Ok(false);
             }
@@ -283,19 +263,21 @@ impl Connection {
             Err(error) => return Err(error),
         };
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let taken = match send(&self.pair, &piece[..count], flags) {
+        let taken = match send(&self.pair, &with.piece[..count], flags) {
             Ok(taken) => taken,
             Err(Errno::INTR) => return Ok(true),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
+            Err(Errno::AGAIN) => {
                 self.writable = false;
                 return Ok(false);
             }
+            // No event says when there is memory again.
+            Err(Errno::NOBUFS | Errno::NOMEM) => return Ok(true),
             // shutdown(SHUT_RD): TCP reads on, for nobody. Of one that is closed, what is unread makes its end a reset.
             Err(_) if self.gone => return Ok(false),
             Err(_) => count,
         };
-        sockets.discard(self.id, &mut piece[..taken])?;
-        counts.bytes_received += taken as u64;
+        with.sockets.discard(self.id, &mut with.piece[..taken])?;
+        with.counts.bytes_received += taken as u64;
         self.writable = taken == count;
         Ok(taken == count)
     }

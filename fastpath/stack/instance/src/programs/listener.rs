@@ -18,6 +18,8 @@ pub struct Listener {
     pub kernel_ready: bool,
     /// The pair takes more.
     room: bool,
+    /// Something is missing that no event tells of: it is looked at again after a while.
+    stuck: bool,
     /// Accepted, and not taken by the pair.
     held: Option<(Accepted, OwnedFd)>,
 }
@@ -32,6 +34,7 @@ impl Listener {
             kernel: None,
             kernel_ready: false,
             room: true,
+            stuck: false,
             held: None,
         }
     }
@@ -49,6 +52,11 @@ impl Listener {
         self.room
     }
 
+    /// No event says when it can go on.
+    pub fn is_stuck(&mut self) -> bool {
+        std::mem::take(&mut self.stuck)
+    }
+
     /// True: another one may follow.
     pub fn push(&mut self, what: Accepted, fd: OwnedFd) -> bool {
         let sent = passing::send(
@@ -60,8 +68,9 @@ impl Listener {
         match sent {
             Ok(_) => true,
             // ETOOMANYREFS: as many descriptors are on their way as one user may have (unix(7)).
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS) => {
+            Err(error @ (Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS)) => {
                 self.room = false;
+                self.stuck = error != Errno::AGAIN;
                 self.held = Some((what, fd));
                 false
             }
@@ -83,7 +92,12 @@ impl Listener {
             match (set, accept_with(kernel, SocketFlags::CLOEXEC)) {
                 (Ok(Ok(_)), Ok(fd)) => drop(self.push(Accepted::Kernel, fd)),
                 (_, Err(Errno::INTR | Errno::CONNABORTED)) => {}
-                _ => self.kernel_ready = false,
+                (Ok(Ok(_)), Err(Errno::AGAIN)) => self.kernel_ready = false,
+                // No descriptor, or no memory: they stay in the kernel's queue.
+                _ => {
+                    self.stuck = true;
+                    return;
+                }
             }
         }
     }

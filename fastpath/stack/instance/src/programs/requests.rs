@@ -144,10 +144,11 @@ impl Programs {
         };
         let opened = sockets.engine.socket(SocketKind::Tcp, ipv6);
         let id = opened.map_err(errno)?;
-        let done = set_all(sockets, id, &options).and_then(|()| match local {
+        set_all(sockets, id, &options);
+        let done = match local {
             Some(local) => sockets.engine.bind(id, local).map_err(errno),
             None => Ok(()),
-        });
+        };
         let added = done.and_then(|()| {
             let pair = self.pair(run)?;
             self.add(sockets, run, (id, ipv6), Phase::Bound, pair)
@@ -283,29 +284,35 @@ impl Programs {
         place.key = key;
         place.listens = true;
         let _ = sockets.engine.set_token(id, super::LISTENS | key);
+        let watched = self.watch_listener(key);
+        if watched.is_err() {
+            self.end_listener(sockets, key);
+        }
+        watched
+    }
+
+    fn watch_listener(&mut self, key: u64) -> Result<(), i32> {
         let poll = self.poll.as_ref().ok_or(libc::EIO)?;
-        if let Some((_, listener)) = self.listeners.get(key) {
-            let token = Token::new(LISTENER, key);
-            poll.modify(&listener.pair, token, EDGES)
-                .map_err(|error| error as i32)?;
-            if let Some(kernel) = &listener.kernel {
-                let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-                poll.add(kernel, Token::new(super::KERNEL, key), flags)
-                    .map_err(|error| error as i32)?;
-            }
+        let (_, listener) = self.listeners.get(key).ok_or(libc::ENOTCONN)?;
+        let failed = |error| error as i32;
+        let token = Token::new(LISTENER, key);
+        poll.modify(&listener.pair, token, EDGES).map_err(failed)?;
+        if let Some(kernel) = &listener.kernel {
+            let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+            let token = Token::new(super::KERNEL, key);
+            poll.add(kernel, token, flags).map_err(failed)?;
         }
         Ok(())
     }
 }
 
-fn set_all(sockets: &mut Sockets<'_>, id: SocketId, all: &[OptionSet]) -> Result<(), i32> {
+fn set_all(sockets: &mut Sockets<'_>, id: SocketId, all: &[OptionSet]) {
     for (level, name, value) in all {
         if let Ok(option) = options::parse(*level, *name, value) {
             // What the engine does not take was taken by the kernel's socket, which the program had until here.
             let _ = sockets.engine.set_option(sockets.now, id, option);
         }
     }
-    Ok(())
 }
 
 /// A listener of the kernel's TCP.
@@ -318,11 +325,4 @@ fn listens(fd: &OwnedFd) -> bool {
     of_ip
         && sockopt::socket_type(fd) == Ok(SocketType::STREAM)
         && sockopt::socket_acceptconn(fd) == Ok(true)
-}
-
-/// A channel's end: a socket whose messages are whole.
-pub(super) fn is_channel(fd: &OwnedFd) -> bool {
-    let fd = fd.as_fd();
-    sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
-        && sockopt::socket_type(fd) == Ok(SocketType::SEQPACKET)
 }

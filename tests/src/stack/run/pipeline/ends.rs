@@ -5,10 +5,12 @@ use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, counts};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -21,6 +23,8 @@ pub(crate) fn register(suite: &mut Suite) {
         gone,
     );
     suite.case("stack::pipeline_waits_for_descriptors", needs, few);
+    suite.case("stack::pipeline_leaves_descriptors", needs, greedy);
+    suite.case("stack::pipeline_waits_at_the_door", needs, door);
     suite.case(
         "stack::pipeline_withstands_hostile_programs",
         needs,
@@ -116,6 +120,61 @@ fn few() -> Result<()> {
     let missing = summary["app"]["descriptors_missing"].as_u64();
     ensure!(missing.is_some_and(|missing| missing > 0), "{summary}");
     ensure!(summary["app"]["accepted"] == 8, "{summary}");
+    Ok(())
+}
+
+/// A program that takes all it can get keeps nobody else from attaching, and waits for nobody.
+fn greedy() -> Result<()> {
+    // Of the instance; the program has as many.
+    setrlimit(Resource::RLIMIT_NOFILE, 700, 700)?;
+    let instance = Instance::start(&[])?;
+    let program = python("greedy.py", &[STACK]);
+    let mut command = instance.run(&[], &words(&program));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut first = Target::spawn(&mut command)?;
+    run(&mut instance.run(&[], &["true"]))?.expect_code(0)?;
+    drop(first.child().stdin.take());
+    let said = String::from_utf8(first.output()?.stdout)?;
+    // Three quarters, and the one that there was none for.
+    ensure!(said.trim() == "ENFILE 526", "{said}");
+    let summary = instance.has_nothing_left()?;
+    ensure!(summary["app"]["descriptors_missing"] == 1, "{summary}");
+    Ok(())
+}
+
+/// Whoever comes while the instance has no descriptor at all waits at its door.
+fn door() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let pid = instance.pid().to_string();
+    let limited = |most: usize| -> Result<()> {
+        let limit = format!("--nofile={most}:20000");
+        run(Command::new("prlimit").args(["--pid", &pid, &limit]))?.expect_code(0)?;
+        Ok(())
+    };
+    // Not one number is free below it.
+    let is_free = |fd: &usize| !Path::new(&format!("/proc/{pid}/fd/{fd}")).exists();
+    limited((0..20_000).find(is_free).context("all are in use")?)?;
+    let mut waits = instance.run(&[], &["true"]).spawn()?;
+    // It is connected, and hears nothing.
+    let call = format!("/proc/{}/syscall", waits.id());
+    let started = Instant::now();
+    loop {
+        // recvmsg (asm/unistd_64.h)
+        let now = std::fs::read_to_string(&call).unwrap_or_default();
+        if now.starts_with("47 ") {
+            break;
+        }
+        ensure!(
+            started.elapsed() < WATCHDOG && waits.try_wait()?.is_none(),
+            "{now}"
+        );
+    }
+    limited(20_000)?;
+    ensure!(waits.wait()?.success());
+    let summary = instance.has_nothing_left()?;
+    let missing = summary["app"]["descriptors_missing"].as_u64().unwrap_or(0);
+    // Once in ten milliseconds at most: without a rest there are many thousands.
+    ensure!((1..1_000).contains(&missing), "{summary}");
     Ok(())
 }
 

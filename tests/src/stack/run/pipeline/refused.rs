@@ -1,4 +1,5 @@
 //! What cannot be is refused in one line, before the program starts, and what is not the stack's is said.
+use super::super::refused::expect;
 use super::instance::Instance;
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
@@ -15,16 +16,6 @@ pub(crate) fn register(suite: &mut Suite) {
     );
 }
 
-fn expect(mut command: Command, words: &[&str]) -> Result<()> {
-    let out = run(&mut command)?.expect_code(125)?;
-    ensure!(out.stdout.is_empty(), "{}", out.stdout);
-    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
-    for word in words {
-        ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
-    }
-    Ok(())
-}
-
 fn refused() -> Result<()> {
     let instance = Instance::start(&[])?;
     for option in [
@@ -34,7 +25,10 @@ fn refused() -> Result<()> {
         "--spin",
     ] {
         let name = option.split('=').next().unwrap_or_default();
-        expect(instance.run(&[option], &["true"]), &[name, "stack serve"])?;
+        expect(
+            &mut instance.run(&[option], &["true"]),
+            &[name, "stack serve"],
+        )?;
     }
     let own = |arguments: &[&str]| {
         let mut command = Command::new(hopscope_bin());
@@ -45,12 +39,12 @@ fn refused() -> Result<()> {
         command
     };
     let nowhere = ["--mode=pipeline", "--if=near", "--socket=/nowhere/at/all"];
-    expect(own(&nowhere), &["/nowhere/at/all", "stack serve"])?;
-    expect(own(&["--if=near"]), &["--addr"])?;
+    expect(&mut own(&nowhere), &["/nowhere/at/all", "stack serve"])?;
+    expect(&mut own(&["--if=near"]), &["--addr"])?;
     let inline = ["--if=near", "--addr=10.0.0.2/24", "--socket=/x"];
-    expect(own(&inline), &["--socket", "--mode pipeline"])?;
+    expect(&mut own(&inline), &["--socket", "--mode pipeline"])?;
     let elsewhere = ["--mode=pipeline", "--if=far", "--socket", instance.socket()];
-    expect(own(&elsewhere), &["packet:near", "packet:far"])?;
+    expect(&mut own(&elsewhere), &["packet:near", "packet:far"])?;
     // A second one at the same place, and one with several engines.
     let at = format!("--socket={}", instance.socket());
     let serve = |arguments: &[&str]| -> Result<String> {
