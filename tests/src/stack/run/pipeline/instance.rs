@@ -58,6 +58,11 @@ impl Instance {
         self.serving.pid()
     }
 
+    /// How often it has slept.
+    pub(super) fn sleeps(&self) -> Result<u64> {
+        Ok(self.serving.status("voluntary_ctxt_switches")?.parse()?)
+    }
+
     pub(super) fn descriptors(&self) -> Result<Vec<String>> {
         let mut all = Vec::new();
         for entry in std::fs::read_dir(format!("/proc/{}/fd", self.pid()))? {
