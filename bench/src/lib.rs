@@ -29,6 +29,7 @@ pub mod slice;
 pub mod splice;
 pub mod stack;
 mod table;
+pub mod unmodified;
 mod virtual_machine;
 pub mod vnet;
 

@@ -69,6 +69,7 @@ fn run(bench: &Bench, quiet: bool) -> anyhow::Result<bool> {
         Bench::VnetGuest(guest) => {
             benches::vnet::guest::run(&settings, &kernel(&guest.kernel), output)?
         }
+        Bench::Stack(_) => benches::unmodified::run(&settings, output)?,
         Bench::StackEngine(_) => benches::stack::run(&settings, output)?,
         Bench::CaseTcpSend(_) => benches::slice::send::run(&settings, output)?,
         Bench::CaseDensity(case) => benches::density::run(&settings, case.demo.as_ref(), output)?,

@@ -37,6 +37,8 @@ pub enum Bench {
     Vnet(Common),
     /// Compare notification policies with the unmodified driver of a virtual machine
     VnetGuest(WithKernel),
+    /// Compare unmodified programs on the stack in user space, within them or beside, with the kernel's
+    Stack(Common),
     /// Compare the TCP/IP stack in user space with the kernel's: requests, bulk, loss
     StackEngine(Common),
     /// Show how long each kernel layer takes to send over TCP, system call to driver
@@ -194,6 +196,7 @@ impl Bench {
             Bench::SpliceGuest(guest) => ("splice-guest", &guest.common),
             Bench::Vnet(common) => ("vnet", common),
             Bench::VnetGuest(guest) => ("vnet-guest", &guest.common),
+            Bench::Stack(common) => ("stack", common),
             Bench::StackEngine(common) => ("stack-engine", common),
             Bench::CaseTcpSend(common) => ("case-tcp-send", common),
             Bench::CaseDensity(case) => ("case-density", &case.common),

@@ -202,6 +202,10 @@ impl Server {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.stdout
@@ -248,15 +252,18 @@ impl Server {
     }
 }
 
-/// Of `ready`, `ready PORT`, or `{"type":"ready","listen":"HOST:PORT"…}`.
+/// Of `ready`, `ready PORT`, or `{"type":"ready","listen":"HOST:PORT"…}`; none where nothing listens yet.
 fn port_of(line: &str) -> Option<String> {
     if let Some(rest) = line.strip_prefix("ready") {
         return Some(rest.trim().into());
     }
     let said: serde_json::Value = serde_json::from_str(line).ok()?;
-    let listen = said.get("listen")?.as_str()?;
     let ready = said.get("type")? == "ready";
-    Some(listen.rsplit_once(':')?.1.to_string()).filter(|_| ready)
+    let port = match said.get("listen")? {
+        serde_json::Value::Null => String::new(),
+        listen => listen.as_str()?.rsplit_once(':')?.1.to_owned(),
+    };
+    ready.then_some(port)
 }
 
 impl Drop for Server {

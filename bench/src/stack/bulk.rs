@@ -17,12 +17,12 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
         bench.compare(
             what,
             |bench| {
-                let _bridge = net.bridge(bench, words)?;
+                let _bridge = net.bridge(bench.settings, words)?;
                 let sink = sink(bench, &net.far, KERNEL)?;
                 kernel_sends(bench, &net.near, KERNEL, &sink.port)
             },
             |bench| {
-                let _bridge = net.bridge(bench, words)?;
+                let _bridge = net.bridge(bench.settings, words)?;
                 let sink = sink(bench, &net.far, KERNEL)?;
                 let words = ["--if=a0", "--addr=10.0.0.3/24", "--no-offload"];
                 stack_sends(bench, &net.near, KERNEL, &sink.port, &words)
@@ -54,7 +54,7 @@ fn tap(bench: &mut Bench<'_, '_>) -> Result<()> {
     })?;
     bench.compare("bulk_in_tap_vs_veth_kernel", over_cable, |bench| {
         let words = ["--app=discard", "--addr=10.0.2.3/24"];
-        let server = stack_serves(bench, host, "tap:t0", &words)?;
+        let server = stack_serves(bench.settings, host, "tap:t0", &words)?;
         kernel_sends(bench, host, "10.0.2.3", &server.port)
     })
 }

@@ -2,6 +2,8 @@
  * thread, one read and one write for each request.
  *
  *   http PORT BODY_BYTES sleep|spin    prints "ready PORT", serves until stdin ends
+ *
+ * With `Connection: close` in the piece that ends a request, the connection is closed behind its response.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,15 +21,21 @@
 #define EVENTS 256
 #define CONNECTIONS 65536
 #define PIECE 65536
+#define CLOSE "Connection: close"
 
 /* Of each connection: bytes of the empty line that were seen, and what is left to be sent. */
 static struct {
   unsigned char matched;
+  unsigned char closes;
   size_t left;
 } connections[CONNECTIONS];
 
-static char *answer;
-static size_t answer_bytes;
+struct answer {
+  char *bytes;
+  size_t size;
+};
+/* The second one says that it is the last. */
+static struct answer answers[2];
 
 static void fail(const char *what) {
   perror(what);
@@ -56,19 +64,33 @@ static int serve(int fd) {
   static char piece[PIECE];
   for (;;) {
     while (connections[fd].left > 0) {
-      size_t whole = connections[fd].left % answer_bytes;
-      size_t now = whole ? whole : answer_bytes;
-      ssize_t sent = send(fd, answer + answer_bytes - now, now, MSG_NOSIGNAL);
+      struct answer answer = answers[connections[fd].closes];
+      size_t whole = connections[fd].left % answer.size;
+      size_t now = whole ? whole : answer.size;
+      ssize_t sent = send(fd, answer.bytes + answer.size - now, now, MSG_NOSIGNAL);
       if (sent < 0) return errno == EAGAIN;
       connections[fd].left -= (size_t)sent;
     }
+    if (connections[fd].closes) return 0;
     ssize_t got = recv(fd, piece, sizeof piece, 0);
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return 0;
-    connections[fd].left = requests(&connections[fd].matched, piece, (size_t)got) * answer_bytes;
+    size_t count = requests(&connections[fd].matched, piece, (size_t)got);
+    connections[fd].closes = count > 0 && memmem(piece, (size_t)got, CLOSE, sizeof CLOSE - 1);
+    connections[fd].left = count * answers[connections[fd].closes].size;
     /* A short read: nothing more is there, and what comes is told. */
     if (connections[fd].left == 0 && got < (ssize_t)sizeof piece) return 1;
   }
+}
+
+static struct answer answer_of(size_t body_bytes, const char *line) {
+  struct answer answer = {.bytes = malloc(256 + body_bytes)};
+  if (!answer.bytes) fail("memory");
+  answer.size = (size_t)sprintf(
+      answer.bytes, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n%sContent-Length: %zu\r\n\r\n", line, body_bytes);
+  memset(answer.bytes + answer.size, 'x', body_bytes);
+  answer.size += body_bytes;
+  return answer;
 }
 
 int main(int argc, char **argv) {
@@ -79,12 +101,8 @@ int main(int argc, char **argv) {
   if (setrlimit(RLIMIT_NOFILE, &files) != 0) fail("limit of files");
   int spins = strcmp(argv[3], "spin") == 0;
   size_t body_bytes = (size_t)atol(argv[2]);
-  answer = malloc(256 + body_bytes);
-  if (!answer) fail("memory");
-  answer_bytes = (size_t)sprintf(
-      answer, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n\r\n", body_bytes);
-  memset(answer + answer_bytes, 'x', body_bytes);
-  answer_bytes += body_bytes;
+  answers[0] = answer_of(body_bytes, "");
+  answers[1] = answer_of(body_bytes, CLOSE "\r\n");
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -117,6 +135,7 @@ int main(int argc, char **argv) {
         }
         setsockopt(got, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         connections[got].matched = 0;
+        connections[got].closes = 0;
         connections[got].left = 0;
         event.events = EPOLLIN | EPOLLOUT | EPOLLET | EPOLLRDHUP;
         event.data.fd = got;

@@ -1,19 +1,13 @@
 //! Requests over connections that are kept: wrk over the kernel's TCP against the server in C and the one in the stack.
 use super::Bench;
-use super::network::{Bridged, Cables, KERNEL, STACK, client_in, kernel_http, stack_serves};
-use crate::error::{Error, Result};
+use super::network::{Bridged, Cables, KERNEL, STACK, kernel_http, stack_serves};
+use super::wrk::{Asked, Found, MANY};
+use crate::error::Result;
 use crate::load::network::{Namespace, Server};
-use crate::program::run_as;
 
 const BODY_BYTES: u32 = 600;
 /// Of a response of some segments, of which the last is lost.
 const TAIL_BODY_BYTES: u32 = 6_000;
-
-/// What wrk found.
-struct Found {
-    per_s: f64,
-    p50_us: f64,
-}
 
 pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
     let cables = &Cables::lay()?;
@@ -37,7 +31,7 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
             if spins {
                 words.push("--spin");
             }
-            let server = stack_serves(bench, &cables.server, "s1", &words)?;
+            let server = stack_serves(bench.settings, &cables.server, "s1", &words)?;
             Ok(what(&wrk(
                 bench,
                 &cables.client,
@@ -95,15 +89,15 @@ fn tail_loss(bench: &mut Bench<'_, '_>) -> Result<()> {
     bench.compare(
         "tail_loss_recovery_vs_kernel",
         |bench| {
-            let _bridge = net.bridge(bench, words)?;
+            let _bridge = net.bridge(bench.settings, words)?;
             let server = kernel_http(bench, &net.near, TAIL_BODY_BYTES, false)?;
             Ok(wrk(bench, &net.far, "10.0.0.1", 1, &server)?.p50_us)
         },
         |bench| {
-            let _bridge = net.bridge(bench, words)?;
+            let _bridge = net.bridge(bench.settings, words)?;
             let app = format!("--app=http:{TAIL_BODY_BYTES}");
             let words = [&*app, "--addr=10.0.0.3/24", "--no-offload"];
-            let server = stack_serves(bench, &net.near, "a0", &words)?;
+            let server = stack_serves(bench.settings, &net.near, "a0", &words)?;
             Ok(wrk(bench, &net.far, "10.0.0.3", 1, &server)?.p50_us)
         },
     )
@@ -116,52 +110,11 @@ fn wrk(
     connections: u32,
     server: &Server,
 ) -> Result<Found> {
-    // Opening many takes seconds of the window.
-    let seconds = if connections < 9000 {
+    let seconds = if connections < MANY {
         bench.seconds
     } else {
         bench.seconds_of_many
     };
-    let seconds = seconds.to_string();
-    let mut command = client_in(namespace, "wrk");
-    command.args(["-t1", &format!("-c{connections}"), "-d", &seconds]);
-    command.args(["--latency", &format!("http://{host}:{}/", server.port)]);
-    let text = run_as("wrk", &mut command)?;
-    let line = |name: &str| {
-        let mut lines = text.lines().map(str::trim_start);
-        let value = lines.find_map(|line| Some(line.strip_prefix(name)?.trim()));
-        value.ok_or_else(|| Error::no_field("wrk", name, &text))
-    };
-    if text.contains("Socket errors") && connections < 9000 {
-        return Err(Error::failed(
-            format!("wrk -c{connections} against {host}"),
-            "errors",
-            line("Socket errors:")?,
-        ));
-    }
-    let per_s = line("Requests/sec:")?.parse().unwrap_or(f64::NAN);
-    let p50_us = duration_us(line("50%")?).unwrap_or(f64::NAN);
-    Ok(Found { per_s, p50_us })
-}
-
-/// `35.00us`, `1.20ms`, `2.00s`.
-fn duration_us(text: &str) -> Option<f64> {
-    let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
-    units.iter().find_map(|(unit, us)| {
-        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(number * us)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_of_wrk() {
-        assert_eq!(duration_us("35.00us"), Some(35.0));
-        assert_eq!(duration_us("1.50ms"), Some(1500.0));
-        assert_eq!(duration_us("2.00s"), Some(2e6));
-        assert_eq!(duration_us("none"), None);
-    }
+    let asked = Asked::new(connections, seconds);
+    asked.of(namespace, host, &server.port)
 }

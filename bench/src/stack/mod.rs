@@ -5,7 +5,8 @@ mod compared;
 mod engine;
 mod headline;
 mod http;
-mod network;
+pub(crate) mod network;
+pub(crate) mod wrk;
 
 use crate::Settings;
 use crate::error::Result;

@@ -1,25 +1,28 @@
 //! Cables between the kernel's TCP and the stack's, and servers and clients at their ends.
 use super::Bench;
+use crate::Settings;
 use crate::error::{Error, Result};
 use crate::load::network::{Namespace, Server, processors};
 use crate::program::{run, run_as};
 use crate::said;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The client's kernel is at .1 of each; the server's kernel at .2, the stack at .3.
-pub(super) const KERNEL: &str = "10.0.0.2";
-pub(super) const STACK: &str = "10.0.1.3";
+pub(crate) const KERNEL: &str = "10.0.0.2";
+pub(crate) const STACK: &str = "10.0.1.3";
 
 /// Two cables between two namespaces: one to the kernel's server, one to the stack's.
-pub(super) struct Cables {
-    pub(super) client: Namespace,
-    pub(super) server: Namespace,
+pub(crate) struct Cables {
+    pub(crate) client: Namespace,
+    pub(crate) server: Namespace,
 }
 
 impl Cables {
-    pub(super) fn lay() -> Result<Cables> {
+    pub(crate) fn lay() -> Result<Cables> {
         let (client, server) = (Namespace::new()?, Namespace::new()?);
         client.cable("c0", &server, "s0")?;
         client.address("c0", "10.0.0.1")?;
@@ -31,14 +34,14 @@ impl Cables {
 }
 
 /// Two ends and the bridge between them, which cuts nothing and merges nothing.
-pub(super) struct Bridged {
-    pub(super) near: Namespace,
+pub(crate) struct Bridged {
+    pub(crate) near: Namespace,
     middle: Namespace,
-    pub(super) far: Namespace,
+    pub(crate) far: Namespace,
 }
 
 impl Bridged {
-    pub(super) fn lay() -> Result<Bridged> {
+    pub(crate) fn lay() -> Result<Bridged> {
         let (near, middle, far) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         near.cable("a0", &middle, "a1")?;
         middle.cable("b1", &far, "b0")?;
@@ -59,10 +62,10 @@ impl Bridged {
     }
 
     /// Runs as long as it is held.
-    pub(super) fn bridge(&self, bench: &Bench<'_, '_>, words: &[&str]) -> Result<Running> {
-        let ready = bench.settings.build_dir.join("stack/bridge-ready");
+    pub(crate) fn bridge(&self, settings: &Settings, words: &[&str]) -> Result<Running> {
+        let ready = settings.build_dir.join("stack/bridge-ready");
         let _ = std::fs::remove_file(&ready);
-        let mut command = self.middle.urgent(&bench.settings.hopscope);
+        let mut command = self.middle.urgent(&settings.hopscope);
         command
             .args(["load", "bridge", "a1", "b1", "--delay", "500us", "--json"])
             .args(words)
@@ -73,15 +76,16 @@ impl Bridged {
 }
 
 /// A program that is killed at its end.
-pub(super) struct Running(std::process::Child);
+pub(crate) struct Running(std::process::Child);
 
 impl Running {
-    fn start(name: &str, mut command: Command, ready: &Path) -> Result<Running> {
-        command.stdout(std::process::Stdio::null());
+    /// Once `ready` is there, which the program makes, and holds something.
+    pub(crate) fn start(name: &str, mut command: Command, ready: &Path) -> Result<Running> {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(Error::start(name))?;
         let mut running = Running(child);
         for _ in 0..1000 {
-            if ready.exists() {
+            if ready.metadata().is_ok_and(|file| file.len() > 0) {
                 return Ok(running);
             }
             if let Ok(Some(status)) = running.0.try_wait() {
@@ -97,6 +101,23 @@ impl Running {
     }
 }
 
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// In order, with its children; what is left after five seconds is killed.
+    pub(crate) fn end(mut self) {
+        let _ = kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGTERM);
+        for _ in 0..500 {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -108,7 +129,7 @@ impl Drop for Running {
 const WATCHDOG_S: &str = "60";
 
 /// On the last processor, which no client uses.
-fn server_in(namespace: &Namespace, program: &Path) -> Command {
+pub(crate) fn server_in(namespace: &Namespace, program: &Path) -> Command {
     let mut command = namespace.urgent("taskset");
     command.args(["-c", &processors().1]).arg(program);
     command
@@ -117,7 +138,7 @@ fn server_in(namespace: &Namespace, program: &Path) -> Command {
 /// On the first one, for a bounded time. Its threads take turns (SCHED_RR): with SCHED_FIFO one that has always something to
 /// do, as wrk's with thousands of connections, keeps the one that is to end it waiting for ever. What kills it comes before
 /// it.
-pub(super) fn client_in(namespace: &Namespace, program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn client_in(namespace: &Namespace, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = namespace.urgent("timeout");
     command.args(["--signal=KILL", WATCHDOG_S]);
     command.args(["chrt", "--rr", "9", "taskset", "-c", &processors().0]);
@@ -139,13 +160,13 @@ pub(super) fn kernel_http(
 }
 
 /// The stack with a server in it, at `interface`.
-pub(super) fn stack_serves(
-    bench: &Bench<'_, '_>,
+pub(crate) fn stack_serves(
+    settings: &Settings,
     namespace: &Namespace,
     interface: &str,
     words: &[&str],
 ) -> Result<Server> {
-    let mut command = server_in(namespace, &bench.settings.hopscope);
+    let mut command = server_in(namespace, &settings.hopscope);
     command.args([
         "stack",
         "serve",

@@ -27,6 +27,7 @@ mod listener;
 pub mod passing;
 mod requests;
 mod runs;
+mod settling;
 pub mod table;
 pub mod wire;
 

@@ -136,7 +136,7 @@ impl State {
             if undecided.kind == SocketKind::Udp && !undecided.kernel_used {
                 return Step::of(self.bind_everywhere(index, fd, local, &undecided));
             }
-            let bound = kernel::bind(fd, bytes);
+            let bound = self.settled(|| kernel::bind(fd, bytes));
             if bound.is_ok()
                 && let Some(Description {
                     kind: Kind::Undecided(undecided),

@@ -54,7 +54,7 @@ impl State {
             self.own()?;
         }
         if kernel_too {
-            kernel::listen(fd, backlog)?;
+            self.settled(|| kernel::listen(fd, backlog))?;
             // accept asks it without waiting.
             let flags = kernel::fcntl(fd, libc::F_GETFL, 0)? as i32;
             kernel::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)?;
@@ -64,7 +64,8 @@ impl State {
                 true => std::net::Ipv6Addr::UNSPECIFIED.into(),
             };
             let any = std::net::SocketAddr::new(any, 0);
-            kernel::bind(fd, &hopscope_stack_abi::address::to_bytes(any))?;
+            let any = hopscope_stack_abi::address::to_bytes(any);
+            self.settled(|| kernel::bind(fd, &any))?;
         }
         if self.instance.is_some() {
             return self.listen_there(index, undecided, (fd, backlog), kernel_too);

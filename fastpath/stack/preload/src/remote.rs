@@ -40,6 +40,15 @@ impl State {
         instance.ask(request, fd)
     }
 
+    /// A call of the kernel, and once more where the instance still has what was closed: the kernel's listener, of which it has
+    /// a descriptor, too.
+    pub fn settled<T>(&mut self, call: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
+        match call() {
+            Err(libc::EADDRINUSE) if self.ask(&Request::Settle, None).is_ok() => call(),
+            done => done,
+        }
+    }
+
     /// To an address of the stack.
     pub fn bind_there(&mut self, index: u32, undecided: &Undecided, local: SocketAddr) -> Step {
         let request = Request::Bind(Which::New {

@@ -5,6 +5,7 @@ mod ends;
 mod handed_on;
 mod instance;
 mod many;
+mod ports;
 mod refused;
 mod upgrades;
 mod waits;
@@ -13,6 +14,7 @@ pub(crate) fn register(suite: &mut Suite) {
     ends::register(suite);
     handed_on::register(suite);
     many::register(suite);
+    ports::register(suite);
     refused::register(suite);
     upgrades::register(suite);
     waits::register(suite);

@@ -70,6 +70,10 @@ impl Connection {
         }
     }
 
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
     pub fn pair(&self) -> &OwnedFd {
         &self.pair
     }

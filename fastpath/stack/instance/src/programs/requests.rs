@@ -93,6 +93,10 @@ impl Programs {
                 };
                 Ok((response, None))
             }
+            Request::Settle => {
+                self.settle(sockets);
+                Ok((Response::Done, None))
+            }
             Request::Who { inodes } => {
                 let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
                 let name = |inode| run.inodes.get(inode).copied();
@@ -146,7 +150,10 @@ impl Programs {
         let id = opened.map_err(errno)?;
         set_all(sockets, id, &options);
         let done = match local {
-            Some(local) => sockets.engine.bind(id, local).map_err(errno),
+            Some(local) => {
+                let bind = |sockets: &mut Sockets<'_>| sockets.engine.bind(id, local);
+                self.settled(sockets, bind).map_err(errno)
+            }
             None => Ok(()),
         };
         let added = done.and_then(|()| {
@@ -267,7 +274,8 @@ impl Programs {
         kernel: Option<OwnedFd>,
     ) -> Result<(), i32> {
         let id = self.id_of(run_key, name)?;
-        sockets.engine.listen(id, backlog).map_err(errno)?;
+        let listen = |sockets: &mut Sockets<'_>| sockets.engine.listen(id, backlog);
+        self.settled(sockets, listen).map_err(errno)?;
         let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
         let place = run.names.get_mut(&name).ok_or(libc::ENOTCONN)?;
         if place.listens {

@@ -78,6 +78,8 @@ pub enum Request {
     Queued {
         name: Name,
     },
+    /// What was closed before is to be closed here, too: its port is free then.
+    Settle,
     /// Which sockets of the program have these inodes.
     Who {
         inodes: Vec<u64>,
