@@ -2,7 +2,7 @@
 use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
 use crate::link::Link;
-use crate::sys::{self, Interface, PACKET_HDR_LEN, RxRing, SendBatch};
+use crate::sys::{self, Interface, PACKET_HDR_LEN, Popped, Received, RxRing, SendBatch};
 use crate::{Capabilities, Counters, Direction, Fill, Frame, PacketIo, PortError, Visit};
 use nix::libc;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,6 +15,9 @@ const PACKET_FANOUT: libc::c_int = 18;
 const PACKET_FANOUT_HASH: libc::c_int = 0;
 /// Fragments go where their whole packet would.
 const PACKET_FANOUT_FLAG_DEFRAG: libc::c_int = 0x8000;
+
+/// Of frames that have a slot of 2 KiB for themselves, where there are longer ones: a full one of Ethernet, with a tag.
+const SHORT_FRAME_LEN: usize = 1_500 + ETHERNET_HDR_LEN + VLAN_TAG_LEN;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PacketOptions {
@@ -31,6 +34,19 @@ pub struct PacketOptions {
     /// Past the device's queueing discipline, straight to the driver. The kernel does not segment
     /// on this way: it drops what the device cannot segment itself, and `send_failed` counts it.
     pub qdisc_bypass: bool,
+}
+
+impl PacketOptions {
+    fn received(&self, max_len: usize) -> Received {
+        Received {
+            max_len,
+            slot_len: match self.gso {
+                true => SHORT_FRAME_LEN,
+                false => max_len,
+            },
+            frames: self.receive_frames,
+        }
+    }
 }
 
 impl Default for PacketOptions {
@@ -96,7 +112,7 @@ impl PacketPort {
         set(PACKET_QDISC_BYPASS, options.qdisc_bypass.into())?;
         let mut ring = None;
         if options.direction != Direction::Send {
-            let made = RxRing::new(socket.as_fd(), max_frame_len, options.receive_frames);
+            let made = RxRing::new(socket.as_fd(), options.received(max_frame_len));
             ring = Some(made.map_err(failed("mapping the receive ring"))?);
         }
         let protocol = match ring {
@@ -135,7 +151,7 @@ impl PacketPort {
         max_frame_len: usize,
         options: PacketOptions,
     ) -> Result<PacketPort, PortError> {
-        let ring = RxRing::adopt(socket.as_fd(), max_frame_len, options.receive_frames);
+        let ring = RxRing::adopt(socket.as_fd(), options.received(max_frame_len));
         let ring = ring.map_err(|e| PortError::device(device, "mapping the receive ring", e))?;
         Ok(PacketPort {
             name: device.into(),
@@ -202,9 +218,9 @@ impl PacketIo for PacketPort {
             return Err(PortError::direction(&self.name, Direction::Send));
         };
         let counters = &mut self.counters;
-        let mut count = 0;
-        while count < max {
-            let more = ring.pop(|frame| {
+        let (mut count, mut lost) = (0, 0);
+        while count + lost < max {
+            let popped = ring.pop(self.socket.as_fd(), |frame| {
                 counters.received_bytes += frame.bytes.len() as u64;
                 counters.receive_cut += u64::from(frame.bytes.len() < frame.wire_len);
                 visit(Frame {
@@ -214,12 +230,14 @@ impl PacketIo for PacketPort {
                     offload: frame.offload,
                 });
             });
-            if !more {
-                break;
+            match popped {
+                Popped::Nothing => break,
+                Popped::Shown => count += 1,
+                Popped::Lost => lost += 1,
             }
-            count += 1;
         }
         self.counters.received += count as u64;
+        self.counters.receive_dropped += lost as u64;
         Ok(count)
     }
 

@@ -6,6 +6,7 @@ mod capture;
 mod crossing;
 mod frames;
 mod ground_truth;
+mod long;
 mod offload;
 mod overrun;
 mod refused;
@@ -40,6 +41,13 @@ pub(crate) fn register(suite: &mut Suite) {
         offload::veth,
     );
     suite.case("netio::large_frames_cross_tap_whole", kernel, offload::tap);
+    suite.case(
+        "netio::long_frames_come_in_order_or_are_counted",
+        kernel,
+        long::in_order_or_counted,
+    );
+    suite.case("netio::long_frames_keep_their_tag", kernel, long::tagged);
+    suite.case("netio::long_frames_are_handed_on", kernel, long::handed_on);
     suite.case(
         "netio::a_tap_without_offload_gets_segments_with_checksums",
         kernel,

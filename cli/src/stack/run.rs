@@ -131,9 +131,7 @@ fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
                 .with_context(|| format!("the number of {name_of}"))?,
             fd: inherited(socket)?,
             max_frame_len: device.port.capabilities().max_frame_len,
-            receive_frames: hopscope_stack_instance::device::receive_frames(
-                device.offload.checksum,
-            ),
+            receive_frames: hopscope_stack_instance::device::RECEIVE_FRAMES,
             gso: device.offload.checksum,
         },
         engine: args.link.handed(device)?,

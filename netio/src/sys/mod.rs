@@ -4,6 +4,7 @@
 
 mod bpf;
 mod interface;
+mod long_frames;
 mod map;
 mod mmsg;
 mod socket;
@@ -17,7 +18,7 @@ pub(crate) use bpf::{Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE};
 pub(crate) use interface::{Interface, device_is_up};
 pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
-pub(crate) use tpacket::RxRing;
+pub(crate) use tpacket::{Popped, Received, RxRing};
 pub(crate) use tun::{TAP_HDR_LEN, accept as accept_offloads, open_tap, tap_name};
 pub use vectors::PARTS_MAX;
 pub(crate) use vectors::Vectors;

@@ -1,7 +1,9 @@
 //! The receive ring of a packet socket, TPACKET_V2 (Linux, packet_mmap.rst).
 //!
 //! Version 3 hands over blocks, an unfilled one after a millisecond at the earliest: too late for
-//! a latency that is measured in microseconds. Version 2 hands over each frame at once.
+//! a latency that is measured in microseconds. Version 2 hands over each frame at once, in slots of one size: those for
+//! frames of 64 KiB are few, and a burst of small ones is lost ([`super::long_frames`]).
+use super::long_frames::LongFrames;
 use super::map::Mapping;
 use super::socket::set_option;
 use super::vnet::{PACKET_HDR_LEN, received};
@@ -9,6 +11,7 @@ use crate::Offload;
 use nix::libc;
 use std::io;
 use std::mem::size_of;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +29,27 @@ pub(crate) struct RxRing {
     next: usize,
     /// Another process read from it before: where the oldest frame is, is seen when there is one.
     lost_place: bool,
+    /// Of frames that are longer than a slot, where they are received, too.
+    long: Option<LongFrames>,
+}
+
+/// What a ring is to receive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Received {
+    /// Longest frame that is received whole.
+    pub max_len: usize,
+    /// Longest one that has a slot for itself.
+    pub slot_len: usize,
+    pub frames: usize,
+}
+
+/// What was in the next slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Popped {
+    Nothing,
+    Shown,
+    /// A long frame for which there was no room.
+    Lost,
 }
 
 /// Bytes of a slot, and how many slots there are.
@@ -51,12 +75,14 @@ pub(crate) struct RxFrame<'a> {
 }
 
 impl RxRing {
-    /// `max_len`: longest frame that is received whole. The socket must not be bound yet: frames
-    /// of other devices would come in.
-    pub(crate) fn new(fd: BorrowedFd<'_>, max_len: usize, frames: usize) -> io::Result<RxRing> {
+    /// The socket must not be bound yet: frames of other devices would come in.
+    pub(crate) fn new(fd: BorrowedFd<'_>, received: Received) -> io::Result<RxRing> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
-        let (frame_len, frames) = layout(max_len, frames);
+        if received.has_long() {
+            LongFrames::keep(fd)?;
+        }
+        let (frame_len, frames) = layout(received.slot_len, received.frames);
         let block_len = frame_len.max(PAGE_LEN);
         let request = libc::tpacket_req {
             tp_block_size: block_len as u32,
@@ -65,24 +91,25 @@ impl RxRing {
             tp_frame_nr: frames as u32,
         };
         set_option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, request)?;
-        Ok(RxRing {
-            map: Mapping::shared(fd, 0, frames * frame_len)?,
-            frame_len,
-            frames,
-            next: 0,
-            lost_place: false,
-        })
+        RxRing::mapped(fd, received, false)
     }
 
     /// The ring that the socket has already, made with the same numbers.
-    pub(crate) fn adopt(fd: BorrowedFd<'_>, max_len: usize, frames: usize) -> io::Result<RxRing> {
-        let (frame_len, frames) = layout(max_len, frames);
+    pub(crate) fn adopt(fd: BorrowedFd<'_>, received: Received) -> io::Result<RxRing> {
+        RxRing::mapped(fd, received, true)
+    }
+
+    fn mapped(fd: BorrowedFd<'_>, received: Received, lost_place: bool) -> io::Result<RxRing> {
+        let (frame_len, frames) = layout(received.slot_len, received.frames);
         Ok(RxRing {
             map: Mapping::shared(fd, 0, frames * frame_len)?,
             frame_len,
             frames,
             next: 0,
-            lost_place: true,
+            lost_place,
+            long: received
+                .has_long()
+                .then(|| LongFrames::new(VLAN_TAG_LEN, received.max_len)),
         })
     }
 
@@ -105,8 +132,8 @@ impl RxRing {
         }
     }
 
-    /// Shows the oldest frame and gives its slot back; false when there is none.
-    pub(crate) fn pop(&mut self, visit: impl FnOnce(RxFrame<'_>)) -> bool {
+    /// Shows the oldest frame and gives its slot back. `fd`: the ring's socket.
+    pub(crate) fn pop(&mut self, fd: BorrowedFd<'_>, visit: impl FnOnce(RxFrame<'_>)) -> Popped {
         if self.lost_place {
             self.find_place();
         }
@@ -116,7 +143,7 @@ impl RxRing {
         let status = unsafe { AtomicU32::from_ptr(at.cast()) };
         let seen = status.load(Ordering::Acquire);
         if seen & libc::TP_STATUS_USER == 0 {
-            return false;
+            return Popped::Nothing;
         }
         // SAFETY: with TP_STATUS_USER set, the kernel does not touch the slot until the status is
         // written below; `at` is frame_len bytes long; the header is integers only.
@@ -124,18 +151,47 @@ impl RxRing {
             let header: libc::tpacket2_hdr = at.cast::<libc::tpacket2_hdr>().read();
             (header, std::slice::from_raw_parts_mut(at, self.frame_len))
         };
-        visit(frame(seen, &header, slot));
+        let start = header.tp_mac as usize;
+        let (shown, len) = (header.tp_snaplen as usize, header.tp_len as usize);
+        let mut popped = Popped::Shown;
+        match &mut self.long {
+            Some(long) if shown < len => {
+                let wanted = (&slot[start..start + shown], len);
+                // Before the slot is given back: whoever takes the ring over finds both, or neither.
+                let taken = match seen & libc::TP_STATUS_COPY {
+                    0 => None,
+                    _ => long.take(fd, VLAN_TAG_LEN, wanted, self.frames),
+                };
+                match taken {
+                    Some(bytes) => {
+                        let start = VLAN_TAG_LEN + PACKET_HDR_LEN;
+                        visit(frame(seen, &header, bytes, start..start + len));
+                    }
+                    None => popped = Popped::Lost,
+                }
+            }
+            _ => visit(frame(seen, &header, slot, start..start + shown)),
+        }
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % self.frames;
-        true
+        popped
     }
 }
 
-fn frame<'a>(status: u32, header: &libc::tpacket2_hdr, slot: &'a mut [u8]) -> RxFrame<'a> {
-    let (mut start, end) = (
-        header.tp_mac as usize,
-        header.tp_mac as usize + header.tp_snaplen as usize,
-    );
+impl Received {
+    fn has_long(self) -> bool {
+        self.max_len > self.slot_len
+    }
+}
+
+/// What lies in `place` of `slot`, behind its virtio header.
+fn frame<'a>(
+    status: u32,
+    header: &libc::tpacket2_hdr,
+    slot: &'a mut [u8],
+    place: Range<usize>,
+) -> RxFrame<'a> {
+    let Range { mut start, end } = place;
     let mut wire_len = header.tp_len as usize;
     let mut offload = received(&slot[start - PACKET_HDR_LEN..start]);
     if status & libc::TP_STATUS_VLAN_VALID != 0 {

@@ -101,7 +101,7 @@ fn compare((bytes, offload): &(Vec<u8>, Offload)) -> Result<()> {
     Ok(())
 }
 
-fn offloaded() -> Offload {
+pub(super) fn offloaded() -> Offload {
     Offload {
         flags: NEEDS_CSUM,
         gso_type: GSO_TCPV4,
@@ -122,7 +122,7 @@ fn large(slot: &mut [u8]) -> Outgoing {
 }
 
 /// TCP over IPv4, with the checksum of the pseudo header where the rest is to be added.
-fn large_frame() -> Vec<u8> {
+pub(super) fn large_frame() -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1, 0x08, 0x00]);
     let total = (40 + PAYLOAD_LEN) as u16;

@@ -7,8 +7,8 @@ use hopscope_netio::{
 use hopscope_stack_engine::config::{Medium, TxOffload};
 use std::net::IpAddr;
 
-/// Frames of 64 KiB that a packet socket's ring holds: 16 MiB.
-const LARGE_FRAMES: usize = 256;
+/// That a packet socket's ring holds: of 9,000 connections that send at once, each its request.
+pub const RECEIVE_FRAMES: usize = 8_192;
 /// Where nothing has one.
 const MTU: usize = 1500;
 
@@ -110,7 +110,7 @@ fn ports(
                 gso: offload,
                 qdisc_bypass: !offload,
                 fanout,
-                receive_frames: receive_frames(offload),
+                receive_frames: RECEIVE_FRAMES,
                 ..defaults
             };
             let port = |_| {
@@ -124,15 +124,6 @@ fn ports(
             gso: offload,
             ..OpenOptions::default()
         })?]),
-    }
-}
-
-/// That a packet socket's ring holds.
-#[must_use]
-pub fn receive_frames(offload: bool) -> usize {
-    match offload {
-        true => LARGE_FRAMES,
-        false => PacketOptions::default().receive_frames,
     }
 }
 
