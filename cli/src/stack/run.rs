@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
 use hopscope_process::environment;
 use hopscope_stack_engine::config::Address;
+use hopscope_stack_instance::handed::policy::{self, Rule};
 use hopscope_stack_instance::handed::{
     ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy,
 };
@@ -40,6 +41,9 @@ pub struct RunArgs {
     /// Connections and datagrams to this prefix are the kernel's, though the stack leads there; repeat for several
     #[arg(long, value_name = "IP/LEN", value_parser = parse_prefix)]
     kernel: Vec<Address>,
+    /// File of rules for sockets that the stack would have: which are the kernel's, by program, address and port (docs/stack.md)
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// Who has sockets that listen or receive on every address: both (stack and kernel) or stack
     #[arg(long, value_enum, default_value_t = Wildcard::Both)]
     wildcard: Wildcard,
@@ -80,14 +84,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION").into(),
         stack,
         reach,
-        policy: Policy {
-            wildcard_is_stack: args.wildcard == Wildcard::Stack,
-            kernel: args
-                .kernel
-                .iter()
-                .map(|a| (a.address, a.prefix_bits))
-                .collect(),
-        },
+        policy: policy(args)?,
         trace: args.trace,
     };
     let config = serde_json::to_vec(&handed)?;
@@ -99,6 +96,24 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .context("setting its configuration")?;
     let error = Command::new(&path).arg0(name).args(arguments).exec();
     Err(error).with_context(|| format!("starting {}", path.display()))
+}
+
+fn policy(args: &RunArgs) -> anyhow::Result<Policy> {
+    let prefixes = args.kernel.iter().map(|a| (a.address, a.prefix_bits));
+    let mut rules: Vec<Rule> = prefixes.map(Rule::kernels).collect();
+    if let Some(path) = &args.policy {
+        let at = || path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(at)?;
+        rules.extend(
+            policy::rules(&text)
+                .map_err(anyhow::Error::msg)
+                .with_context(at)?,
+        );
+    }
+    Ok(Policy {
+        wildcard_is_stack: args.wildcard == Wildcard::Stack,
+        rules,
+    })
 }
 
 /// The open port, and what the engine in the program is made with.

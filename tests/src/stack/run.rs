@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod datagrams;
 mod differential;
 mod pipeline;
+mod policy;
 mod processes;
 mod python;
 mod refused;
@@ -15,6 +16,7 @@ pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     differential::register(suite);
     pipeline::register(suite);
+    policy::register(suite);
     processes::register(suite);
     python::register(suite);
     refused::register(suite);

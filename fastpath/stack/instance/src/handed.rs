@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+pub mod policy;
+
+pub use policy::Policy;
+
 /// Holds two numbers of descriptors: of the configuration, and of the file whose lock the owner of the stack has.
 pub const ENVIRONMENT: &str = "HOPSCOPE_STACK";
 
@@ -69,15 +73,6 @@ pub struct HandedEngine {
     pub offload: bool,
     pub lan: bool,
     pub cubic: bool,
-}
-
-/// Which sockets are the stack's, where their addresses leave it open.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
-    /// Sockets on all addresses listen in the stack alone, not in the kernel, too.
-    pub wildcard_is_stack: bool,
-    /// Connections to these prefixes are the kernel's, though the stack has a way there.
-    pub kernel: Vec<(IpAddr, u8)>,
 }
 
 /// # Errors

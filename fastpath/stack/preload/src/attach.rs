@@ -7,7 +7,7 @@ use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::{SocketError, SocketId};
+use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
 use nix::libc;
 use std::net::SocketAddr;
 
@@ -75,7 +75,7 @@ impl State {
                 let Ok(Some(peer)) = peer else {
                     return Step::Pass;
                 };
-                if !policy::leads_to(&self.handed, peer.ip()) {
+                if !policy::leads_to(&self.handed, SocketKind::Udp, peer) {
                     trace(|| format!("fd {fd}: connect {peer}: kernel"));
                     self.leave_to_kernel(index);
                     return Step::Pass;
@@ -95,7 +95,7 @@ impl State {
             Err(error) => return Step::Fail(error),
         };
         if let Some(peer) = peer {
-            if everywhere && !policy::leads_to(&self.handed, peer.ip()) {
+            if everywhere && !policy::leads_to(&self.handed, SocketKind::Udp, peer) {
                 trace(|| format!("fd {fd}: connect {peer}: kernel"));
                 self.kernel_joins(index, Some(fd));
                 if let Some(stack) = self.owned_stack() {

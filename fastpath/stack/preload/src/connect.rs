@@ -132,7 +132,10 @@ impl State {
             // The kernel says what is wrong.
             _ => return Step::Pass,
         };
-        if local.ip().to_canonical().is_unspecified() {
+        let is_kernels = policy::is_kernels(&self.handed, undecided.kind, local);
+        // Of TCP's listeners on every address listen(2) decides: they may have no port yet.
+        let decides = undecided.kind == SocketKind::Tcp || !is_kernels;
+        if local.ip().to_canonical().is_unspecified() && decides {
             if undecided.kind == SocketKind::Udp && !undecided.kernel_used {
                 return Step::of(self.bind_everywhere(index, fd, local, &undecided));
             }
@@ -147,7 +150,7 @@ impl State {
             }
             return Step::of(bound.map(drop));
         }
-        if !policy::is_own(&self.handed, local.ip()) {
+        if !policy::is_own(&self.handed, local.ip()) || is_kernels {
             trace(|| format!("fd {fd}: bind {local}: kernel"));
             self.leave_to_kernel(index);
             return Step::Pass;
@@ -187,7 +190,7 @@ impl State {
                 let Ok(Some(peer)) = address::from_bytes(bytes) else {
                     return Step::Pass;
                 };
-                if !policy::leads_to(&self.handed, peer.ip()) {
+                if !policy::leads_to(&self.handed, SocketKind::Tcp, peer) {
                     trace(|| format!("fd {fd}: connect {peer}: kernel"));
                     self.leave_to_kernel(index);
                     return Step::Pass;

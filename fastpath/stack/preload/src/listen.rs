@@ -1,9 +1,11 @@
 //! listen: on an address of the stack, or on every address, of the stack and of the kernel.
 use crate::description::{Description, Kind, Undecided};
 use crate::kernel;
+use crate::policy;
 use crate::say::trace;
 use crate::state::State;
 use crate::step::Step;
+use hopscope_stack_abi::address;
 use hopscope_stack_engine::{SocketError, SocketKind};
 use nix::libc;
 
@@ -36,9 +38,21 @@ impl State {
             Kind::Undecided(undecided) if undecided.kind == SocketKind::Udp => Step::Pass,
             Kind::Undecided(undecided) => {
                 let undecided = undecided.clone();
+                if self.is_kernels_listener(fd) {
+                    trace(|| format!("fd {fd}: listen on every address: kernel"));
+                    self.leave_to_kernel(index);
+                    return Step::Pass;
+                }
                 Step::of(self.listen_everywhere(index, fd, backlog, &undecided))
             }
         }
+    }
+
+    /// Without bind(2) it has no port that a rule could name.
+    fn is_kernels_listener(&self, fd: i32) -> bool {
+        let local = kernel::address(libc::SYS_getsockname, fd);
+        let local = local.and_then(|bytes| address::from_bytes(&bytes));
+        matches!(local, Ok(Some(local)) if policy::is_kernels(&self.handed, SocketKind::Tcp, local))
     }
 
     fn listen_everywhere(
@@ -64,7 +78,7 @@ impl State {
                 true => std::net::Ipv6Addr::UNSPECIFIED.into(),
             };
             let any = std::net::SocketAddr::new(any, 0);
-            let any = hopscope_stack_abi::address::to_bytes(any);
+            let any = address::to_bytes(any);
             self.settled(|| kernel::bind(fd, &any))?;
         }
         if self.instance.is_some() {

@@ -1,6 +1,8 @@
-//! Whose a socket is, by its addresses.
+//! Whose a socket is, by its addresses and by the rules that were given.
+use hopscope_stack_engine::SocketKind;
 use hopscope_stack_instance::handed::Handed;
-use std::net::IpAddr;
+use hopscope_stack_instance::handed::policy::{Asked, Call, Whose, is_within};
+use std::net::{IpAddr, SocketAddr};
 
 /// The stack answers at this address.
 pub fn is_own(handed: &Handed, address: IpAddr) -> bool {
@@ -12,10 +14,20 @@ pub fn is_own(handed: &Handed, address: IpAddr) -> bool {
         .any(|(own, _)| *own == address)
 }
 
+/// A rule says that a socket which is bound there is the kernel's.
+pub fn is_kernels(handed: &Handed, kind: SocketKind, local: SocketAddr) -> bool {
+    let asked = Asked {
+        kind,
+        call: Call::Bind,
+        at: local,
+    };
+    handed.policy.whose(asked) == Some(Whose::Kernel)
+}
+
 /// A connection to there is the stack's: it has a way, and no rule says otherwise. What is this machine's own by
 /// definition stays in the kernel.
-pub fn leads_to(handed: &Handed, remote: IpAddr) -> bool {
-    let remote = remote.to_canonical();
+pub fn leads_to(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
+    let remote = peer.ip().to_canonical();
     if remote.is_loopback() || remote.is_unspecified() || remote.is_multicast() {
         return false;
     }
@@ -26,21 +38,16 @@ pub fn leads_to(handed: &Handed, remote: IpAddr) -> bool {
     if remote == limited || handed.reach.addresses.iter().any(is_broadcast) {
         return false;
     }
-    if handed.policy.kernel.iter().any(within) {
+    let asked = Asked {
+        kind,
+        call: Call::Connect,
+        at: peer,
+    };
+    if handed.policy.whose(asked) == Some(Whose::Kernel) {
         return false;
     }
     let mut routes = handed.reach.routes.iter().map(|(to, bits, _)| (*to, *bits));
     handed.reach.addresses.iter().any(within) || routes.any(|route| within(&route))
-}
-
-fn is_within(address: IpAddr, prefix: IpAddr, bits: u8) -> bool {
-    let (address, prefix, len) = match (address, prefix) {
-        (IpAddr::V4(a), IpAddr::V4(p)) => (u128::from(a.to_bits()), u128::from(p.to_bits()), 32),
-        (IpAddr::V6(a), IpAddr::V6(p)) => (a.to_bits(), p.to_bits(), 128),
-        _ => return false,
-    };
-    let shift = u32::from(len - bits.min(len));
-    address.checked_shr(shift).unwrap_or(0) == prefix.checked_shr(shift).unwrap_or(0)
 }
 
 /// The broadcast address of an IPv4 prefix.
@@ -57,16 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes() {
-        let within =
-            |a: &str, p: &str, bits| is_within(a.parse().unwrap(), p.parse().unwrap(), bits);
-        assert!(within("10.0.0.77", "10.0.0.2", 24));
-        assert!(!within("10.0.1.77", "10.0.0.2", 24));
-        assert!(within("192.0.2.1", "0.0.0.0", 0));
-        assert!(within("fd00::9", "::", 0));
-        assert!(within("fd00::9", "fd00::2", 64));
-        assert!(!within("fd00::9", "10.0.0.2", 0));
-        assert!(!within("10.0.0.3", "10.0.0.2", 32));
+    fn broadcasts() {
         let last = |a: &str, bits| is_last(a.parse().unwrap(), "10.0.0.2".parse().unwrap(), bits);
         assert!(last("10.0.0.255", 24) && last("10.0.0.3", 30) && last("10.255.255.255", 8));
         assert!(!last("10.0.0.254", 24) && !last("10.0.0.3", 31) && !last("10.0.1.255", 24));

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::step::Step;
 use crate::told::To;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::{Outbound, SocketError};
+use hopscope_stack_engine::{Outbound, SocketError, SocketKind};
 use nix::libc;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -146,7 +146,7 @@ impl State {
     fn sends(&self, peer: SocketAddr, to: &Outbound) -> bool {
         match to.source {
             Some(source) => policy::is_own(&self.handed, source),
-            None => policy::leads_to(&self.handed, peer.ip()),
+            None => policy::leads_to(&self.handed, SocketKind::Udp, peer),
         }
     }
 

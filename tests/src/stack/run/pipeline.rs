@@ -3,7 +3,7 @@ use hopscope_tests::Suite;
 
 mod ends;
 mod handed_on;
-mod instance;
+pub(super) mod instance;
 mod many;
 mod ports;
 mod refused;

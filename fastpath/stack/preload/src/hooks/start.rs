@@ -9,7 +9,7 @@ use crate::say::{self, say};
 use crate::state::State;
 use crate::table::{self, Entry};
 use crate::ticker::Ticker;
-use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance};
+use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance, Policy};
 use nix::libc;
 use std::sync::atomic::Ordering;
 
@@ -50,7 +50,8 @@ fn load(text: &str) -> Result<(), String> {
     let mut bytes = vec![0; 1 << 20];
     let len = kernel::read_at(config, &mut bytes, 0)
         .map_err(|errno| format!("its descriptor was closed on the way (errno {errno})"))?;
-    let handed: Handed = handed::parse(&bytes[..len as usize])?;
+    let mut handed: Handed = handed::parse(&bytes[..len as usize])?;
+    keep_own_rules(&mut handed.policy);
     for fd in [config, owner].into_iter().chain(handed.descriptors()) {
         table::set(fd, Entry::Internal);
     }
@@ -75,6 +76,17 @@ fn load(text: &str) -> Result<(), String> {
         )
     };
     Ok(())
+}
+
+/// Those of other programs say nothing here.
+fn keep_own_rules(policy: &mut Policy) {
+    let executable = std::fs::read_link("/proc/self/exe");
+    if let (Err(error), true) = (&executable, policy.names_programs()) {
+        say(&format!(
+            "/proc/self/exe: {error}: which program this is cannot be told, and rules with program= do not apply"
+        ));
+    }
+    policy.keep_those_of(&executable.unwrap_or_default());
 }
 
 fn attached(instance: &HandedInstance) -> Result<Instance, String> {

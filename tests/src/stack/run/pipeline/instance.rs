@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const WATCHDOG: Duration = Duration::from_secs(60);
 
-pub(super) struct Instance {
+pub(crate) struct Instance {
     serving: Serving,
     socket: PathBuf,
     /// Descriptors that it has without programs.
@@ -21,7 +21,7 @@ pub(super) struct Instance {
 
 impl Instance {
     /// With a cable of its own.
-    pub(super) fn start(more: &[&str]) -> Result<Instance> {
+    pub(crate) fn start(more: &[&str]) -> Result<Instance> {
         cable()?;
         // Names of sockets have 107 bytes at most (unix(7)), and a scratch directory may be deep.
         let name = format!("hopscope-{}.stack", std::process::id());
@@ -38,7 +38,7 @@ impl Instance {
     }
 
     /// `hopscope stack run --mode pipeline OWN -- PROGRAM`
-    pub(super) fn run(&self, own: &[&str], program: &[&str]) -> Command {
+    pub(crate) fn run(&self, own: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(hopscope_bin());
         command
             .args(["stack", "run", "--mode=pipeline", "--if=near", "--socket"])
@@ -93,7 +93,7 @@ impl Instance {
     }
 
     /// Its programs are gone: it has no socket and no descriptor of theirs. Then it is stopped: its summary.
-    pub(super) fn has_nothing_left(self) -> Result<Value> {
+    pub(crate) fn has_nothing_left(self) -> Result<Value> {
         // Descriptors first: who asks for states is a client for a while.
         let started = Instant::now();
         loop {
