@@ -50,6 +50,8 @@ const LISTENS: u64 = 1 << 63;
 const SPARE: u64 = 512;
 /// Until what there was no descriptor for is looked at again.
 const LATER: Ns = Ns::from_ms(10);
+/// Until connections are looked at whose last read ended early: rarely needed, and a call for each of them.
+const LOOK_AGAIN: Ns = Ns::from_ms(100);
 
 /// What a program is told when it attaches.
 #[derive(Debug, Clone)]
@@ -97,6 +99,9 @@ pub struct Programs {
     again: VecDeque<u64>,
     /// When all is looked at again, because there was no descriptor for something.
     later: Option<Ns>,
+    /// Those that may have more than their events have told, and when they are looked at.
+    unsure: Vec<u64>,
+    look_again: Option<Ns>,
     piece: Box<[u8]>,
     counts: AppCounts,
     /// Sockets of all programs at most: descriptors are left for those that come.
@@ -124,6 +129,8 @@ impl Programs {
             listeners: Slab::default(),
             again: VecDeque::new(),
             later: None,
+            unsure: Vec::new(),
+            look_again: None,
             piece: vec![0; PIECE].into(),
             counts: AppCounts::default(),
             sockets_max: (hard - SPARE.min(hard / 4)) as usize,
@@ -145,12 +152,17 @@ impl Programs {
         let Some(run) = self.runs.get(*run) else {
             return;
         };
+        let was_unsure = connection.is_unsure();
         let then = connection.turn(&mut Means {
             sockets,
             table: &run.table,
             piece: &mut self.piece,
             counts: &mut self.counts,
         });
+        if connection.is_unsure() && !was_unsure {
+            self.unsure.push(key);
+            self.look_again.get_or_insert(sockets.now + LOOK_AGAIN);
+        }
         match then {
             Then::Waits => {}
             Then::Again => self.again.push_back(key),
@@ -297,10 +309,8 @@ impl App for Programs {
                 DOOR => self.door(key),
                 CHANNEL => self.request(sockets, key),
                 CONNECTION => {
-                    let reads = flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);
-                    let writes = flags.contains(EpollFlags::EPOLLOUT);
                     if let Some((_, connection)) = self.connections.get(key) {
-                        connection.is_ready(reads, writes, over);
+                        connection.is_ready(flags);
                         self.serve(sockets, key);
                     }
                 }
@@ -327,7 +337,8 @@ impl App for Programs {
 
     fn deadline(&self) -> Option<Ns> {
         let again = (!self.again.is_empty()).then_some(Ns(0));
-        again.or(self.later)
+        let later = self.later.into_iter().chain(self.look_again).min();
+        again.or(later)
     }
 
     fn advance(&mut self, sockets: &mut Sockets<'_>) {
@@ -335,6 +346,14 @@ impl App for Programs {
             self.open_the_door();
             for key in self.listeners.keys() {
                 self.push_on(sockets, key);
+            }
+        }
+        if self.look_again.take_if(|at| *at <= sockets.now).is_some() {
+            for key in std::mem::take(&mut self.unsure) {
+                if let Some((_, connection)) = self.connections.get(key) {
+                    connection.look_again();
+                    self.serve(sockets, key);
+                }
             }
         }
         for _ in 0..self.again.len() {

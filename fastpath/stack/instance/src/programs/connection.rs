@@ -4,6 +4,7 @@ use super::wire::Name;
 use crate::app::AppCounts;
 use crate::sockets::Sockets;
 use hopscope_stack_engine::{SocketError, SocketId};
+use nix::sys::epoll::EpollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,6 +28,10 @@ pub struct Connection {
     readable: bool,
     writable: bool,
     unsent: Vec<u8>,
+    /// Less came than was asked for: no more is there, but for what [`Connection::look_again`] says.
+    unsure: bool,
+    /// Its end is on its way behind the bytes that are there.
+    ending: bool,
     /// The program's last byte is here; the peer's last byte is there.
     program_ended: bool,
     peer_ended: bool,
@@ -64,6 +69,8 @@ impl Connection {
             readable: true,
             writable: true,
             unsent: Vec::new(),
+            unsure: false,
+            ending: false,
             program_ended: false,
             peer_ended: false,
             gone: false,
@@ -101,10 +108,24 @@ impl Connection {
         }
     }
 
-    pub fn is_ready(&mut self, readable: bool, writable: bool, gone: bool) {
-        self.readable |= readable || gone;
-        self.writable |= writable;
+    pub fn is_ready(&mut self, flags: EpollFlags) {
+        use EpollFlags as Is;
+        let gone = flags.intersects(Is::EPOLLHUP | Is::EPOLLERR);
+        self.ending |= gone || flags.contains(Is::EPOLLRDHUP);
+        self.readable |= self.ending || flags.contains(Is::EPOLLIN);
+        self.writable |= flags.contains(Is::EPOLLOUT);
         self.gone |= gone;
+    }
+
+    /// Whether it is to be looked at again, which is said once.
+    pub fn is_unsure(&self) -> bool {
+        self.unsure
+    }
+
+    /// A read ends early at descriptors that are sent along and at an urgent byte (unix_stream_read_generic in
+    /// net/unix/af_unix.c), which programs that do not load the library can write: what is behind it no event tells of.
+    pub fn look_again(&mut self) {
+        self.readable |= std::mem::take(&mut self.unsure);
     }
 
     /// Does what can be done now.
@@ -212,7 +233,12 @@ impl Connection {
             Ok((count, _)) => {
                 let sent = self.send(with.sockets, &with.piece[..count], with.counts)?;
                 self.unsent.extend_from_slice(&with.piece[sent..count]);
-                Ok(self.unsent.is_empty())
+                // A call that would find nothing is a tenth of a request.
+                if count < with.piece.len() && !self.ending {
+                    self.readable = false;
+                    self.unsure = true;
+                }
+                Ok(self.unsent.is_empty() && self.readable)
             }
             Err(Errno::INTR) => Ok(true),
             Err(Errno::AGAIN) => {

@@ -24,7 +24,10 @@ fn errno(error: SocketError) -> i32 {
 /// Both ends, the instance's first.
 fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
-    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // An urgent byte of a program without the library would be lost.
+    sockopt::set_socket_oobinline(&ours, true)?;
+    Ok((ours, theirs))
 }
 
 /// Told of once each, until it changes again.

@@ -5,6 +5,7 @@ use super::table::Phase;
 use crate::sockets::Sockets;
 use hopscope_stack_engine::SocketError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::EpollFlags;
 use std::os::fd::AsFd;
 
 impl Programs {
@@ -36,7 +37,7 @@ impl Programs {
                 && socket.phase() == Phase::Bound
                 && is_hung_up(socket.pair())
             {
-                socket.is_ready(false, false, true);
+                socket.is_ready(EpollFlags::EPOLLHUP);
                 self.serve(sockets, key);
             }
         }

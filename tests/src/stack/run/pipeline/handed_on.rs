@@ -21,6 +21,11 @@ pub(crate) fn register(suite: &mut Suite) {
             hands_on(how, connections)
         });
     }
+    suite.case(
+        "stack::pipeline_reads_on_where_a_call_ends_early",
+        &[Netns, Python3, Gcc],
+        reads_on,
+    );
 }
 
 fn connect() -> Result<TcpStream> {
@@ -68,5 +73,25 @@ fn hands_on(how: &str, connections: usize) -> Result<()> {
     }
     let status = server.wait()?;
     ensure!(status.success(), "{how}: {status}");
+    instance.has_nothing_left().map(drop)
+}
+
+/// A program that the library is not in sends a descriptor along, and an urgent byte: all bytes arrive, and its answer.
+fn reads_on() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let piecemeal = compile_c(&["stack/run/piecemeal.c"], &["-static"])?;
+    let program = python(
+        "handed_on.py",
+        &["inetd", STACK, piecemeal.to_str().context("path")?],
+    );
+    let server = Target::spawn(&mut instance.run(&[], &words(&program)))?;
+    let mut stream = connect()?;
+    let mut got = [0; 8];
+    stream.read_exact(&mut got)?;
+    ensure!(&got == b"abcdefgh", "{}", got.escape_ascii());
+    stream.write_all(b"!")?;
+    drop(stream);
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
     instance.has_nothing_left().map(drop)
 }
