@@ -281,11 +281,16 @@ fn summary(counts: &AppCounts, engines: Vec<Value>, as_json: bool) -> anyhow::Re
         counts.answered,
         counts.corrupt
     )?;
-    if counts.datagrams_received > 0 {
+    let datagrams = counts.datagrams_received + counts.datagrams_sent;
+    if datagrams + counts.datagrams_dropped + counts.datagrams_malformed > 0 {
         writeln!(
             out,
-            "datagrams received {}, sent {}, not answered {}",
-            counts.datagrams_received, counts.datagrams_sent, counts.datagrams_refused
+            "datagrams received {}, sent {}, not answered {}, dropped {}, malformed {}",
+            counts.datagrams_received,
+            counts.datagrams_sent,
+            counts.datagrams_refused,
+            counts.datagrams_dropped,
+            counts.datagrams_malformed
         )?;
     }
     if counts.programs + counts.programs_refused > 0 {

@@ -6,6 +6,7 @@ use hopscope_stack_instance::handed::{HandedInstance, Reach};
 use hopscope_stack_instance::programs::passing;
 use hopscope_stack_instance::programs::passing::{RecvFlags, SendFlags};
 use hopscope_stack_instance::programs::wire::{self, Hello, MESSAGE_MAX, Welcome};
+use nix::net::if_::if_nametoindex;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -56,7 +57,10 @@ pub(super) fn attach(args: &RunArgs, name: &OsStr) -> anyhow::Result<(HandedInst
         }
         (Welcome::Here { reach, device }, Some(table)) => {
             door.set_read_timeout(None).with_context(at)?;
+            let name = device.split(':').nth(1).unwrap_or_default();
             let instance = HandedInstance {
+                // Of an instance in another network namespace it has none here.
+                index: if_nametoindex(name).unwrap_or(0),
                 device,
                 door: inherited(door.as_fd())?,
                 table: inherited(table.as_fd())?,

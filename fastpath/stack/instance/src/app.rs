@@ -42,6 +42,9 @@ hopscope_event::sums! {
         pub datagrams_sent: u64,
         /// Not answered: they came from the port of another server.
         pub datagrams_refused: u64,
+        /// Of programs: not sent, or not taken any more; behind what is no header.
+        pub datagrams_dropped: u64,
+        pub datagrams_malformed: u64,
         /// That attached, and that were sent away.
         pub programs: u64,
         pub programs_refused: u64,

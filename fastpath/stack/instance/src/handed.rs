@@ -42,6 +42,8 @@ pub struct HandedInline {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HandedInstance {
     pub device: String,
+    /// The device's number, which programs are told with datagrams.
+    pub index: u32,
     pub door: i32,
     pub table: i32,
 }

@@ -5,6 +5,7 @@
 //! process ── read, write ── pair ── Connection ── Engine
 //!         ── accept ─────── pair ── Listener ──── Engine
 //!         ── connect, … ─── channel ── requests ─ Engine
+//!         ── datagrams ──── pair ── Datagrams ─── Engine, and the kernel's socket
 //! ```
 use crate::app::AppCounts;
 use crate::handed::Reach;
@@ -22,7 +23,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+mod calls;
 pub mod connection;
+pub mod datagram;
+mod datagram_calls;
+mod datagrams;
+mod joined;
 mod listener;
 pub mod passing;
 mod requests;
@@ -32,6 +38,8 @@ pub mod table;
 pub mod wire;
 
 use connection::{Connection, Means, PIECE, Then};
+use datagram::DATAGRAM_MAX;
+use datagrams::Datagrams;
 use listener::Listener;
 use table::{Phase, Table};
 use wire::{Accepted, Name};
@@ -43,9 +51,12 @@ const CHANNEL: u8 = 18;
 const CONNECTION: u8 = 19;
 const LISTENER: u8 = 20;
 const KERNEL: u8 = 21;
+const DATAGRAMS: u8 = 22;
+const JOINED: u8 = 23;
 
-/// Of a listener's token; below are connections, one more than their key.
+/// Of a listener's token, and of a socket's of UDP; below are connections, one more than their key.
 const LISTENS: u64 = 1 << 63;
+const OF_DATAGRAMS: u64 = 1 << 62;
 /// Descriptors that programs' sockets leave: for doors, channels, the control socket, and what passes through.
 const SPARE: u64 = 512;
 /// Until what there was no descriptor for is looked at again.
@@ -77,8 +88,16 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Place {
     key: u64,
-    listens: bool,
+    kind: Kind,
     inode: u64,
+}
+
+/// Where its key is one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Connection,
+    Listener,
+    Datagrams,
 }
 
 struct Channel {
@@ -95,7 +114,8 @@ pub struct Programs {
     /// Each with its run.
     connections: Slab<(u64, Connection)>,
     listeners: Slab<(u64, Listener)>,
-    /// Those that have more to do.
+    datagrams: Slab<(u64, Datagrams)>,
+    /// Tokens of those that have more to do.
     again: VecDeque<u64>,
     /// When all is looked at again, because there was no descriptor for something.
     later: Option<Ns>,
@@ -127,11 +147,12 @@ impl Programs {
             channels: Slab::default(),
             connections: Slab::default(),
             listeners: Slab::default(),
+            datagrams: Slab::default(),
             again: VecDeque::new(),
             later: None,
             unsure: Vec::new(),
             look_again: None,
-            piece: vec![0; PIECE].into(),
+            piece: vec![0; DATAGRAM_MAX.max(PIECE)].into(),
             counts: AppCounts::default(),
             sockets_max: (hard - SPARE.min(hard / 4)) as usize,
         })
@@ -156,7 +177,7 @@ impl Programs {
         let then = connection.turn(&mut Means {
             sockets,
             table: &run.table,
-            piece: &mut self.piece,
+            piece: &mut self.piece[..PIECE],
             counts: &mut self.counts,
         });
         if connection.is_unsure() && !was_unsure {
@@ -165,8 +186,15 @@ impl Programs {
         }
         match then {
             Then::Waits => {}
-            Then::Again => self.again.push_back(key),
+            Then::Again => self.again.push_back(key + 1),
             Then::Over => self.forget_connection(key),
+        }
+    }
+
+    fn go_on(&mut self, sockets: &mut Sockets<'_>, token: u64) {
+        match token & OF_DATAGRAMS {
+            0 => self.serve(sockets, token - 1),
+            _ => self.serve_datagrams(sockets, token & !OF_DATAGRAMS),
         }
     }
 
@@ -189,7 +217,9 @@ impl Programs {
     /// A new socket whose call has failed.
     fn forget(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
         let found = self.runs.get(run).and_then(|run| run.names.get(&name));
-        if let Some(place) = found.copied().filter(|place| !place.listens)
+        if let Some(place) = found
+            .copied()
+            .filter(|place| place.kind == Kind::Connection)
             && let Some((_, connection)) = self.connections.get(place.key)
         {
             sockets.close(connection.id);
@@ -300,7 +330,9 @@ impl App for Programs {
             return;
         };
         let count = poll.wait(Some(std::time::Duration::ZERO)).unwrap_or(0);
-        let ready: Vec<_> = (0..count).map(|at| poll.ready(at)).collect();
+        let mut ready: Vec<_> = (0..count).map(|at| poll.ready(at)).collect();
+        // What was closed before a request is gone before it is answered: the port that it asks for may be that one's.
+        ready.sort_by_key(|ready| ready.token.source == CHANNEL);
         for ready in ready {
             let (key, flags) = (ready.token.key, ready.flags);
             let over = flags.intersects(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
@@ -316,6 +348,21 @@ impl App for Programs {
                 }
                 LISTENER if over => self.end_listener(sockets, key),
                 LISTENER => self.push_on(sockets, key),
+                DATAGRAMS => {
+                    let reads = flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);
+                    let writes = flags.contains(EpollFlags::EPOLLOUT);
+                    let gone = flags.contains(EpollFlags::EPOLLHUP);
+                    if let Some((_, datagrams)) = self.datagrams.get(key) {
+                        datagrams.is_ready(reads, writes, gone);
+                        self.serve_datagrams(sockets, key);
+                    }
+                }
+                JOINED => {
+                    if let Some((_, datagrams)) = self.datagrams.get(key) {
+                        datagrams.kernel.ready = true;
+                        self.serve_datagrams(sockets, key);
+                    }
+                }
                 KERNEL => {
                     if let Some((_, listener)) = self.listeners.get(key) {
                         listener.kernel_ready = true;
@@ -331,7 +378,7 @@ impl App for Programs {
         match event.token {
             0 => {}
             token if token & LISTENS != 0 => self.accept(sockets, token & !LISTENS),
-            token => self.serve(sockets, token - 1),
+            token => self.go_on(sockets, token),
         }
     }
 
@@ -357,8 +404,8 @@ impl App for Programs {
             }
         }
         for _ in 0..self.again.len() {
-            if let Some(key) = self.again.pop_front() {
-                self.serve(sockets, key);
+            if let Some(token) = self.again.pop_front() {
+                self.go_on(sockets, token);
             }
         }
     }

@@ -84,6 +84,12 @@ impl State {
                     return Step::Fail(error);
                 }
                 trace(|| format!("fd {fd}: connect {peer}: stack"));
+                if self.instance.is_some() {
+                    let begun = self.begin_datagrams_there(index, fd, &undecided, (None, true));
+                    let connected =
+                        begun.and_then(|name| self.connect_datagrams_there(name, Some(peer)));
+                    return Step::of(connected);
+                }
                 match self.begin_everywhere(index, fd, &undecided) {
                     Ok(id) => (id, true),
                     Err(error) => return Step::Fail(error),

@@ -18,10 +18,6 @@ static OWN_SAID: AtomicBool = AtomicBool::new(false);
 impl State {
     /// A socket of the kernel that may become the stack's.
     pub fn opened(&mut self, fd: i32, kind: SocketKind, ipv6: bool, nonblocking: bool) -> bool {
-        if self.instance.is_some() && kind == SocketKind::Udp {
-            self.leave_datagrams();
-            return true;
-        }
         let undecided = Undecided {
             kind,
             ipv6,
@@ -137,7 +133,10 @@ impl State {
         let decides = undecided.kind == SocketKind::Tcp || !is_kernels;
         if local.ip().to_canonical().is_unspecified() && decides {
             if undecided.kind == SocketKind::Udp && !undecided.kernel_used {
-                return Step::of(self.bind_everywhere(index, fd, local, &undecided));
+                return Step::of(match self.instance.is_some() {
+                    true => self.bind_datagrams_everywhere(index, fd, local, &undecided),
+                    false => self.bind_everywhere(index, fd, local, &undecided),
+                });
             }
             let bound = self.settled(|| kernel::bind(fd, bytes));
             if bound.is_ok()
@@ -161,7 +160,16 @@ impl State {
         }
         trace(|| format!("fd {fd}: bind {local}: stack"));
         if self.instance.is_some() {
-            return self.bind_there(index, &undecided, local);
+            return match undecided.kind {
+                SocketKind::Tcp => self.bind_there(index, &undecided, local),
+                SocketKind::Udp => {
+                    let place = (Some(local), false);
+                    Step::of(
+                        self.begin_datagrams_there(index, fd, &undecided, place)
+                            .map(drop),
+                    )
+                }
+            };
         }
         let id = match self.take_over(index, &undecided) {
             Ok(id) => id,

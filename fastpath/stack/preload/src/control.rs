@@ -36,6 +36,35 @@ impl Wants {
     }
 }
 
+/// In the instance's table, as one byte.
+impl Wants {
+    pub fn to_bits(self) -> u8 {
+        let all = [
+            self.packet,
+            self.hops,
+            self.class,
+            self.packet6,
+            self.hops6,
+            self.class6,
+        ];
+        (0..)
+            .zip(all)
+            .fold(0, |bits, (at, on)| bits | u8::from(on) << at)
+    }
+
+    pub fn of_bits(bits: u8) -> Wants {
+        let on = |at: u8| bits >> at & 1 != 0;
+        Wants {
+            packet: on(0),
+            hops: on(1),
+            class: on(2),
+            packet6: on(3),
+            hops6: on(4),
+            class6: on(5),
+        }
+    }
+}
+
 /// As ip_cmsg_recv and ip6_datagram_recv_ctl do, in their order. `interface`: the device's number, and the stack's addresses.
 pub fn tell(
     inbound: &Inbound,
@@ -201,6 +230,16 @@ mod tests {
             parse(&group.control).unwrap().source,
             Some("10.0.0.2".parse().unwrap())
         );
+    }
+
+    #[test]
+    fn wants_are_a_byte() {
+        let mut wants = Wants::default();
+        assert_eq!(wants.to_bits(), 0);
+        wants.set(libc::IPPROTO_IP, libc::IP_RECVTTL, &[1]);
+        wants.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, &[1]);
+        assert_eq!(wants.to_bits(), 0b10_0010);
+        assert_eq!(Wants::of_bits(wants.to_bits()), wants);
     }
 
     #[test]

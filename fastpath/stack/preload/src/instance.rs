@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static GONE_SAID: AtomicBool = AtomicBool::new(false);
 
@@ -21,6 +21,8 @@ pub struct Instance {
     channel: Option<OwnedFd>,
     taken: Marks,
     shut: Marks,
+    /// Of sockets of UDP: up to which of their errors a call has returned them.
+    heard: HashMap<u32, (u32, u16)>,
 }
 
 /// Of rows: of which socket that had it something was noted last. No more than there are rows.
@@ -45,12 +47,34 @@ impl Instance {
             channel: None,
             taken: Marks::default(),
             shut: Marks::default(),
+            heard: HashMap::new(),
         }
     }
 
     /// A call returns the socket's error; false: one has before.
     pub fn take_error(&mut self, name: Name) -> bool {
         self.taken.note(name)
+    }
+
+    /// All of its errors up to this one are told; false: they were before.
+    pub fn hear_of(&mut self, name: Name, count: u16) -> bool {
+        let is_new = !self.has_heard_of(name, count);
+        if is_new {
+            self.heard.insert(name.row, (name.generation, count));
+        }
+        is_new
+    }
+
+    pub fn has_heard_of(&self, name: Name, count: u16) -> bool {
+        let heard = self.heard.get(&name.row);
+        let before = heard.map_or(0, |(generation, count)| {
+            match *generation == name.generation {
+                true => *count,
+                false => 0,
+            }
+        });
+        // They are counted round.
+        count.wrapping_sub(before) as i16 <= 0
     }
 
     /// This process has shut it down.
@@ -138,6 +162,11 @@ fn gone() -> i32 {
         "the `stack serve` that has the stack is gone: calls on its sockets fail (ENETDOWN), and connections are reset".into()
     });
     libc::ENETDOWN
+}
+
+/// That was told.
+pub fn is_gone() -> bool {
+    GONE_SAID.load(Ordering::Relaxed)
 }
 
 /// The peer did not end a connection that has ended.

@@ -220,6 +220,12 @@ pub fn disconnect(fd: c_int) {
     let _ = unsafe { call(libc::SYS_connect, arguments) };
 }
 
+pub fn connect(fd: c_int, address: &[u8]) -> Answer {
+    let (at, len) = (address.as_ptr() as usize, address.len());
+    // SAFETY: `address` lives over the call.
+    unsafe { call(libc::SYS_connect, [fd as usize, at, len, 0, 0, 0]) }
+}
+
 pub fn bind(fd: c_int, address: &[u8]) -> Answer {
     let arguments = [
         fd as usize,
@@ -353,10 +359,14 @@ pub fn option(fd: c_int, level: c_int, name: c_int) -> Result<i32, i32> {
     Ok(value)
 }
 
-/// Of a stream of unix(7), which is what the instance's sockets are.
+/// Of a stream of unix(7), or one of messages, which is what the instance's sockets are.
 pub fn pair_inode(fd: c_int) -> Option<u64> {
-    let is = |name, value| option(fd, libc::SOL_SOCKET, name) == Ok(value);
-    if !is(libc::SO_DOMAIN, libc::AF_UNIX) || !is(libc::SO_TYPE, libc::SOCK_STREAM) {
+    let of = |name| option(fd, libc::SOL_SOCKET, name);
+    let is_pair = matches!(
+        of(libc::SO_TYPE),
+        Ok(libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
+    );
+    if of(libc::SO_DOMAIN) != Ok(libc::AF_UNIX) || !is_pair {
         return None;
     }
     // SAFETY: zero is a value of this structure of integers.

@@ -1,12 +1,17 @@
 //! Socket options of a socket of the stack, by Linux' numbers.
+use crate::control::Wants;
 use crate::description::{Description, Kind};
+use crate::kernel;
+use crate::rows;
 use crate::say::once;
 use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::{options, tcp_info};
 use hopscope_stack_engine::{Ns, SocketError, SocketKind};
+use hopscope_stack_instance::programs::wire::Name;
 use nix::libc;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicBool;
 
 /// include/uapi/linux/tcp.h and asm-generic/socket.h; libc lacks them.
@@ -160,11 +165,7 @@ impl State {
         let alone = description.socket().is_some() && description.kernel_part().is_none();
         let on = value.iter().take(4).any(|byte| *byte != 0);
         if on && is_refused(level, name) || alone && is_of_groups(level, name) {
-            once(&OPTION_SAID, || {
-                format!(
-                    "option {name} of level {level} is not supported by this mode on UDP sockets: the call fails (ENOPROTOOPT)"
-                )
-            });
+            refuse(level, name);
             return Step::Fail(libc::ENOPROTOOPT);
         }
         let span = time(level, name, value);
@@ -199,6 +200,44 @@ impl State {
             Err(error) => Step::Fail(error),
         }
     }
+}
+
+impl State {
+    /// As [`State::set_datagram_option`], of a socket that the instance has.
+    pub fn set_datagram_option_there(
+        &mut self,
+        socket: Name,
+        (level, name): (i32, i32),
+        value: &[u8],
+    ) -> Result<(), i32> {
+        let of = rows::datagrams(socket).unwrap_or_default();
+        let on = value.iter().take(4).any(|byte| *byte != 0);
+        if on && is_refused(level, name) || !of.everywhere && is_of_groups(level, name) {
+            refuse(level, name);
+            return Err(libc::ENOPROTOOPT);
+        }
+        let kernel = self.kernels_datagrams(socket)?;
+        kernel::set_option(kernel.as_raw_fd(), level, name, value)?;
+        let mut wants = Wants::of_bits(of.wants);
+        if wants.set(level, name, value) {
+            return self.want_of_datagrams(socket, wants);
+        }
+        if options::parse(level, name, value).is_err() {
+            return Ok(());
+        }
+        match self.set_option_there(socket, (level, name, value)) {
+            Err(libc::ENOPROTOOPT) => Ok(()),
+            set => set,
+        }
+    }
+}
+
+fn refuse(level: i32, name: i32) {
+    once(&OPTION_SAID, || {
+        format!(
+            "option {name} of level {level} is not supported by this mode on UDP sockets: the call fails (ENOPROTOOPT)"
+        )
+    });
 }
 
 /// A queue of errors, many datagrams in one: programs do without, or fall back.

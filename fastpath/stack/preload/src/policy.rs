@@ -32,10 +32,7 @@ pub fn leads_to(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
         return false;
     }
     let within = |(prefix, bits): &(IpAddr, u8)| is_within(remote, *prefix, *bits);
-    // Broadcasts, too.
-    let is_broadcast = |(prefix, bits): &(IpAddr, u8)| is_last(remote, *prefix, *bits);
-    let limited = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
-    if remote == limited || handed.reach.addresses.iter().any(is_broadcast) {
+    if is_broadcast(handed, remote) {
         return false;
     }
     let asked = Asked {
@@ -46,6 +43,19 @@ pub fn leads_to(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
     if handed.policy.whose(asked) == Some(Whose::Kernel) {
         return false;
     }
+    has_way(handed, remote)
+}
+
+/// Of one of the stack's prefixes, or of all.
+pub fn is_broadcast(handed: &Handed, remote: IpAddr) -> bool {
+    let is_last = |(prefix, bits): &(IpAddr, u8)| is_last(remote, *prefix, *bits);
+    let limited = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+    remote == limited || handed.reach.addresses.iter().any(is_last)
+}
+
+/// The stack has a way there, whatever the rules say.
+pub fn has_way(handed: &Handed, remote: IpAddr) -> bool {
+    let within = |(prefix, bits): &(IpAddr, u8)| is_within(remote, *prefix, *bits);
     let mut routes = handed.reach.routes.iter().map(|(to, bits, _)| (*to, *bits));
     handed.reach.addresses.iter().any(within) || routes.any(|route| within(&route))
 }

@@ -20,18 +20,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 
-static UDP_SAID: AtomicBool = AtomicBool::new(false);
 static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
-    /// Of UDP the kernel has everything in this mode.
-    pub fn leave_datagrams(&self) {
-        once(&UDP_SAID, || {
-            "UDP is not supported by --mode pipeline: UDP sockets are the kernel's".into()
-        });
-    }
-
-    fn ask(
+    pub fn ask(
         &mut self,
         request: &Request,
         fd: Option<BorrowedFd<'_>>,
@@ -56,7 +48,10 @@ impl State {
             local: Some(local),
             options: undecided.options.clone(),
         });
-        Step::of(self.make_there(index, undecided, &request, None))
+        Step::of(
+            self.make_there(index, undecided, (&request, None), Entry::Instance)
+                .map(drop),
+        )
     }
 
     /// On every address, of the kernel's listener `kernel`, too.
@@ -79,7 +74,9 @@ impl State {
             true => Some(kernel::own(kernel::again(fd)? as i32)),
             false => None,
         };
-        self.make_there(index, undecided, &request, kernel.as_ref().map(AsFd::as_fd))
+        let kernel = kernel.as_ref().map(AsFd::as_fd);
+        self.make_there(index, undecided, (&request, kernel), Entry::Instance)
+            .map(drop)
     }
 
     pub fn connect_there(
@@ -109,7 +106,10 @@ impl State {
             peer,
             filled: 0,
         };
-        Step::of(self.make_there(index, undecided, &request, None))
+        Step::of(
+            self.make_there(index, undecided, (&request, None), Entry::Instance)
+                .map(drop),
+        )
     }
 
     fn is_elsewhere(&self, peer: SocketAddr) -> Result<(), i32> {
@@ -225,7 +225,15 @@ impl State {
             };
             for ((fd, _), name) in pairs.iter().zip(names) {
                 if let Some(name) = name {
-                    table::set(*fd, Entry::Instance(name));
+                    let of = rows::datagrams(name);
+                    table::set(
+                        *fd,
+                        of.map_or(Entry::Instance(name), |_| Entry::Datagrams(name)),
+                    );
+                    // What was told before was told to others.
+                    if let (Some(of), Some(instance)) = (of, &mut self.instance) {
+                        instance.hear_of(name, of.errors);
+                    }
                 }
             }
         }
@@ -240,19 +248,21 @@ impl State {
         let flags = SocketFlags::CLOEXEC;
         let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None);
         let (quiet, kept) = pair.map_err(Errno::raw_os_error)?;
+        // What would be sent there fails.
+        let _ = rustix::net::shutdown(&kept, rustix::net::Shutdown::Read);
         let kept = out_of_the_way(kept.into_raw_fd())?;
         table::set(kept, Entry::Internal);
         replace(listener, &quiet)
     }
 
     /// The program's descriptors are ends of the instance's pair from now on.
-    fn make_there(
+    pub fn make_there(
         &mut self,
         index: u32,
         undecided: &Undecided,
-        request: &Request,
-        fd: Option<BorrowedFd<'_>>,
-    ) -> Result<(), i32> {
+        (request, fd): (&Request, Option<BorrowedFd<'_>>),
+        entry: impl Fn(Name) -> Entry,
+    ) -> Result<Name, i32> {
         let (Response::Socket(name), Some(pair)) = self.ask(request, fd)? else {
             return Err(libc::EIO);
         };
@@ -274,10 +284,10 @@ impl State {
         // Sets that they are in are the kernel's, too, from now on.
         self.leave_to_kernel(index);
         for fd in &fds {
-            table::set(*fd, Entry::Instance(name));
+            table::set(*fd, entry(name));
         }
         trace(|| format!("fd {fds:?}: the instance's socket {}", name.row));
-        Ok(())
+        Ok(name)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The instance's table of this program's sockets, read where it lies.
 #![allow(unsafe_code)]
 use crate::kernel;
-use hopscope_stack_instance::programs::table::{Phase, ROW_BYTES, ROWS, Row, STATE_AT, State};
+use hopscope_stack_instance::programs::table::{
+    DATAGRAMS_AT, Datagrams, Phase, ROW_BYTES, ROWS, Row, STATE_AT, State,
+};
 use hopscope_stack_instance::programs::wire::Name;
 use nix::libc;
 use std::ptr::null_mut;
@@ -41,6 +43,13 @@ pub fn state(name: Name) -> State {
         Some(generation) if generation == name.generation => State::from_word(state.unwrap_or(0)),
         _ => State::of(Phase::Free),
     }
+}
+
+/// `None`: of TCP, or its row is another's by now.
+pub fn datagrams(name: Name) -> Option<Datagrams> {
+    let word = self::word(name, DATAGRAMS_AT / 4);
+    let is = self::word(name, 0) == Some(name.generation);
+    word.filter(|_| is).and_then(Datagrams::from_word)
 }
 
 pub fn row(name: Name) -> Option<Row> {

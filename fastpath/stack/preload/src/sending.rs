@@ -122,6 +122,11 @@ impl State {
                 }
                 self.refuses_own(peer)?;
                 trace(|| format!("fd {fd}: datagram to {peer}: stack"));
+                if self.instance.is_some() {
+                    // The call is tried again, of another kind of socket.
+                    self.begin_datagrams_there(index, fd, &undecided, (None, true))?;
+                    return Ok(false);
+                }
                 self.begin_everywhere(index, fd, &undecided)?;
                 Ok(true)
             }
@@ -176,7 +181,7 @@ impl State {
 }
 
 /// The sockaddr of a send, as udp_sendmsg and udpv6_sendmsg take it.
-fn destination(bytes: Option<&[u8]>, ipv6: bool) -> Result<Option<SocketAddr>, i32> {
+pub fn destination(bytes: Option<&[u8]>, ipv6: bool) -> Result<Option<SocketAddr>, i32> {
     let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
         return Ok(None);
     };

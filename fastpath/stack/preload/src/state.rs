@@ -69,7 +69,7 @@ impl State {
     pub fn index_of(&self, fd: i32) -> Option<u32> {
         match table::get(fd) {
             Entry::Ours(index) | Entry::KernelEpoll(index) => Some(index),
-            Entry::Kernel | Entry::Internal | Entry::Instance(_) => None,
+            Entry::Kernel | Entry::Internal | Entry::Instance(_) | Entry::Datagrams(_) => None,
         }
     }
 

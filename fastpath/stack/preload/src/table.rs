@@ -1,5 +1,5 @@
 //! Whose a descriptor is, by one load.
-use hopscope_stack_instance::programs::table::GENERATIONS;
+use hopscope_stack_instance::programs::table::{GENERATIONS, ROWS};
 use hopscope_stack_instance::programs::wire::Name;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,17 @@ pub enum Entry {
     Ours(u32),
     /// One end of a pair whose other end the instance has.
     Instance(Name),
+    /// The same, of UDP: messages with headers.
+    Datagrams(Name),
 }
 
 const INTERNAL: u64 = u32::MAX as u64;
 const EPOLL: u64 = 1 << 31;
 /// Below are the row, and above its generation, of 31 bits.
 const INSTANCE: u64 = 1 << 63;
+/// Of UDP: rows are fewer.
+const DATAGRAMS: u64 = 1 << 31;
+const _: () = assert!((ROWS as u64) < DATAGRAMS);
 
 fn word(fd: i32) -> Option<&'static AtomicU64> {
     let fd = usize::try_from(fd).ok()?;
@@ -43,10 +48,16 @@ pub fn get(fd: i32) -> Entry {
     match word(fd).map_or(0, |word| word.load(Ordering::Relaxed)) {
         0 => Entry::Kernel,
         INTERNAL => Entry::Internal,
-        word if word & INSTANCE != 0 => Entry::Instance(Name {
-            row: word as u32,
-            generation: (word >> 32) as u32 & GENERATIONS,
-        }),
+        word if word & INSTANCE != 0 => {
+            let name = Name {
+                row: (word & !DATAGRAMS) as u32,
+                generation: (word >> 32) as u32 & GENERATIONS,
+            };
+            match word & DATAGRAMS {
+                0 => Entry::Instance(name),
+                _ => Entry::Datagrams(name),
+            }
+        }
         word if word & EPOLL != 0 => Entry::KernelEpoll((word & !EPOLL) as u32 - 1),
         word => Entry::Ours(word as u32 - 1),
     }
@@ -63,12 +74,15 @@ pub fn set(fd: i32, entry: Entry) -> bool {
         Entry::Internal => INTERNAL,
         Entry::KernelEpoll(index) => EPOLL | u64::from(index + 1),
         Entry::Ours(index) => u64::from(index + 1),
-        Entry::Instance(name) => {
-            INSTANCE | u64::from(name.generation & GENERATIONS) << 32 | u64::from(name.row)
-        }
+        Entry::Instance(name) => INSTANCE | bits(name),
+        Entry::Datagrams(name) => INSTANCE | DATAGRAMS | bits(name),
     };
     page[fd as usize % PAGE].store(word, Ordering::Relaxed);
     true
+}
+
+fn bits(name: Name) -> u64 {
+    u64::from(name.generation & GENERATIONS) << 32 | u64::from(name.row)
 }
 
 /// Descriptors from `first` to `last` that are not the kernel's.
@@ -98,6 +112,7 @@ mod tests {
             Entry::KernelEpoll(0),
             Entry::Ours(7),
             Entry::Instance(name),
+            Entry::Datagrams(name),
             Entry::Kernel,
         ] {
             assert!(set(5_000, entry));

@@ -1,5 +1,5 @@
 """Random calls on datagram sockets at ADDRESS, whose peers are the kernel's at PEER; what each gave, a line each:
-ADDRESS PEER FIRST_SEED PROGRAMS PATIENCE_MS. The same lines on the kernel's stack and on another one, or they differ."""
+ADDRESS PEER FIRST_SEED PROGRAMS PATIENCE_MS [pairs]. The same lines on the kernel's stack and on another one, or they differ."""
 import ctypes
 import errno
 import random
@@ -11,6 +11,8 @@ import time
 from differential_calls import control, dup, error, named, queued, tried
 
 address, peer, first, programs, patience = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]) / 1000
+# Where a socket is an end of a pair of unix(7): what poll says of errors is another thing, and one that was shut both ways, or for reading, is over.
+pairs = sys.argv[6:] == ["pairs"]
 libc = ctypes.CDLL(None, use_errno=True)
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
 anywhere = "::" if ":" in address else "0.0.0.0"
@@ -25,6 +27,8 @@ class End:
         self.made = 0
         # Whose it is: an address has said so.
         self.decided = False
+        # Errors may have come.
+        self.refused = False
 
 
 def settle():
@@ -65,6 +69,8 @@ def program(seed):
         clients.append(client)
     end = End(server)
     end.decided = begin != "nowhere"
+    # It gets into its sets once more when it is decided: another edge.
+    end.refused = begin == "nowhere"
     epoll = select.epoll()
     lines = [f"{seed} {begin}"]
     for _ in range(rng.randrange(6, 30)):
@@ -159,6 +165,7 @@ def connect(rng, end, one, epoll, clients):
     port = rng.choice([*PEERS, *PEERS, CLOSED])
     done = tried(lambda: one.connect((peer, port)))
     end.decided |= done is None
+    end.refused |= port == CLOSED
     return f"{port} {done}"
 
 
@@ -177,6 +184,8 @@ def shutdown(rng, end, one, epoll, clients):
     if one.getsockname()[1] == 0:
         return "left out"
     how = rng.choice([socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR])
+    if pairs:
+        how = socket.SHUT_WR
     return f"{how} {tried(lambda: one.shutdown(how))}"
 
 
@@ -209,6 +218,8 @@ def listens(rng, end, one, epoll, clients):
 
 def events(rng, end, epoll):
     most = rng.choice([1, 8, 8])
+    if pairs and end.refused:
+        return "left out"
     places = {one.fileno(): n for n, one in enumerate(end.sockets)}
     found = tried(lambda: epoll.poll(0, most))
     if isinstance(found, str):
@@ -224,10 +235,14 @@ def polled(rng, end, one, epoll, clients):
     for other in [one, rng.choice(end.sockets)]:
         poll.register(other, rng.choice([select.POLLIN, select.POLLOUT, select.POLLIN | select.POLLOUT | select.POLLRDHUP]))
     places = {one.fileno(): n for n, one in enumerate(end.sockets)}
+    if pairs and end.refused:
+        return "left out"
     return sorted((places[fd], named(bits)) for fd, bits in poll.poll(0))
 
 
 def selected(rng, end, one, epoll, clients):
+    if pairs and end.refused:
+        return "left out"
     return [len(part) for part in select.select([one], [one], [one], 0)]
 
 

@@ -77,25 +77,39 @@ fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result
 }
 
 /// A line for each call of `programs` from `first` on.
-fn lines(of: Of, on_stack: bool, first: u64, programs: u64, patience: &str) -> Result<Vec<String>> {
+fn lines(
+    of: Of,
+    on_stack: Option<Start<'_>>,
+    first: u64,
+    programs: u64,
+    patience: &str,
+) -> Result<Vec<String>> {
     let (first, programs) = (first.to_string(), programs.to_string());
-    let address = if on_stack { STACK } else { KERNEL };
+    let address = if on_stack.is_some() { STACK } else { KERNEL };
+    let of_pairs = match of {
+        Of::DatagramsOfPairs | Of::DatagramsOfPairsV6 => &["pairs"][..],
+        Of::Streams | Of::Datagrams | Of::DatagramsV6 => &[],
+    };
     let program = match of {
         Of::Streams => python("differential.py", &[address, &first, &programs, patience]),
-        Of::Datagrams => python(
+        Of::Datagrams | Of::DatagramsOfPairs => python(
             "differential_udp.py",
-            &[address, KERNEL, &first, &programs, patience],
+            &[&[address, KERNEL, &first, &programs, patience], of_pairs].concat(),
         ),
-        Of::DatagramsV6 => {
-            let address = if on_stack { STACK_V6 } else { KERNEL_V6 };
+        Of::DatagramsV6 | Of::DatagramsOfPairsV6 => {
+            let address = if on_stack.is_some() {
+                STACK_V6
+            } else {
+                KERNEL_V6
+            };
             let arguments = [address, KERNEL_V6, &first, &programs, patience];
-            python("differential_udp.py", &arguments)
+            python("differential_udp.py", &[&arguments, of_pairs].concat())
         }
     };
     let out = run(&mut match on_stack {
         // The connecting ends are the kernel's.
-        true => on_the_stack(&["--kernel=10.0.0.2/32"], &words(&program)),
-        false => {
+        Some(start) => start(&["--kernel=10.0.0.2/32"], &words(&program)),
+        None => {
             let mut command = Command::new(&program[0]);
             command.args(&program[1..]);
             command
@@ -106,9 +120,15 @@ fn lines(of: Of, on_stack: bool, first: u64, programs: u64, patience: &str) -> R
 }
 
 /// Programs whose lines differ, and the first of those lines.
-fn differing(of: Of, first: u64, programs: u64, patience: &str) -> Result<BTreeSet<(u64, String)>> {
-    let kernel = lines(of, false, first, programs, patience)?;
-    let stack = lines(of, true, first, programs, patience)?;
+fn differing(
+    of: Of,
+    start: Start<'_>,
+    first: u64,
+    programs: u64,
+    patience: &str,
+) -> Result<BTreeSet<(u64, String)>> {
+    let kernel = lines(of, None, first, programs, patience)?;
+    let stack = lines(of, Some(start), first, programs, patience)?;
     ensure!(
         kernel.len() > 4 * programs as usize,
         "only {} lines",
@@ -135,16 +155,22 @@ fn differing(of: Of, first: u64, programs: u64, patience: &str) -> Result<BTreeS
     Ok(found)
 }
 
+/// `hopscope stack run OWN -- PROGRAM`
+type Start<'a> = &'a dyn Fn(&[&str], &[&str]) -> Command;
+
 #[derive(Clone, Copy)]
-enum Of {
+pub(super) enum Of {
     Streams,
     Datagrams,
     DatagramsV6,
+    /// Of `--mode pipeline`.
+    DatagramsOfPairs,
+    DatagramsOfPairsV6,
 }
 
 fn the_same() -> Result<()> {
     cable()?;
-    the_same_programs(Of::Streams)
+    the_same_programs(Of::Streams, &on_the_stack)
 }
 
 fn the_same_of_datagrams() -> Result<()> {
@@ -152,17 +178,17 @@ fn the_same_of_datagrams() -> Result<()> {
     // As many errors as there are.
     std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
     std::fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")?;
-    the_same_programs(Of::Datagrams)?;
-    the_same_programs(Of::DatagramsV6)
+    the_same_programs(Of::Datagrams, &on_the_stack)?;
+    the_same_programs(Of::DatagramsV6, &on_the_stack)
 }
 
-fn the_same_programs(of: Of) -> Result<()> {
+pub(super) fn the_same_programs(of: Of, start: Start<'_>) -> Result<()> {
     let programs = counts().pick(60, 5_000);
-    let mut left = differing(of, 1, programs, PATIENCE[0])?;
+    let mut left = differing(of, start, 1, programs, PATIENCE[0])?;
     for patience in &PATIENCE[1..] {
         let mut still = BTreeSet::new();
         for (seed, _) in left {
-            still.extend(differing(of, seed, 1, patience)?);
+            still.extend(differing(of, start, seed, 1, patience)?);
         }
         left = still;
     }

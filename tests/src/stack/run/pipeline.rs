@@ -1,6 +1,8 @@
 //! `hopscope stack run --mode pipeline`: programs of any number of processes, the stack in a `stack serve`.
 use hopscope_tests::Suite;
 
+mod datagram_ends;
+mod datagrams;
 mod ends;
 mod handed_on;
 pub(super) mod instance;
@@ -11,6 +13,8 @@ mod upgrades;
 mod waits;
 
 pub(crate) fn register(suite: &mut Suite) {
+    datagram_ends::register(suite);
+    datagrams::register(suite);
     ends::register(suite);
     handed_on::register(suite);
     many::register(suite);

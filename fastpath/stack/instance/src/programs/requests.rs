@@ -1,9 +1,11 @@
 //! What processes of a program ask for.
+use super::calls::{Answer, EDGES, errno, set_all};
 use super::connection::{Connection, fill};
+use super::datagram_calls::Opening;
 use super::listener::Listener;
-use super::table::{Phase, Row, State};
-use super::wire::{Name, OptionSet, Request, Response, Which};
-use super::{CONNECTION, LISTENER, Programs};
+use super::table::{self, Phase, Row, State};
+use super::wire::{Name, Request, Response, Which};
+use super::{CONNECTION, Kind, LISTENER, Programs};
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use hopscope_stack_abi::{options, tcp_info};
@@ -15,12 +17,6 @@ use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::{AsFd, OwnedFd};
 
-type Answer = Result<(Response, Option<OwnedFd>), i32>;
-
-fn errno(error: SocketError) -> i32 {
-    error.errno()
-}
-
 /// Both ends, the instance's first.
 fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
@@ -29,12 +25,6 @@ fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     sockopt::set_socket_oobinline(&ours, true)?;
     Ok((ours, theirs))
 }
-
-/// Told of once each, until it changes again.
-pub(super) const EDGES: EpollFlags = EpollFlags::EPOLLIN
-    .union(EpollFlags::EPOLLOUT)
-    .union(EpollFlags::EPOLLRDHUP)
-    .union(EpollFlags::EPOLLET);
 
 impl Programs {
     pub(super) fn answer(
@@ -79,6 +69,10 @@ impl Programs {
                         let info = sockets.engine.tcp_info(sockets.now, id);
                         tcp_info::bytes(&info.map_err(errno)?)
                     }
+                    (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {
+                        let mtu = sockets.engine.path_mtu(sockets.now, id).map_err(errno)?;
+                        i32::from(mtu).to_ne_bytes().to_vec()
+                    }
                     _ => {
                         let like = options::parse(level, option, &[])?;
                         options::value(sockets.engine.option(id, like).map_err(errno)?)
@@ -100,6 +94,40 @@ impl Programs {
                 self.settle(sockets);
                 Ok((Response::Done, None))
             }
+            Request::Datagrams {
+                ipv6,
+                local,
+                everywhere,
+                options,
+                wants,
+            } => {
+                let told = table::Datagrams {
+                    everywhere,
+                    wants,
+                    ..table::Datagrams::default()
+                };
+                let opening = Opening {
+                    ipv6,
+                    local,
+                    options,
+                    told,
+                };
+                self.open_datagrams(sockets, run, &opening, fd)
+            }
+            Request::DatagramsBind {
+                name,
+                local,
+                everywhere,
+            } => self.bind_datagrams(sockets, run, name, (local, everywhere)),
+            Request::DatagramsConnect {
+                name,
+                peer,
+                by_kernel,
+            } => self.connect_datagrams(sockets, run, name, (peer, by_kernel)),
+            Request::DatagramsWant { name, wants } => {
+                self.want_of_datagrams(sockets, run, name, wants)
+            }
+            Request::DatagramsKernel { name } => self.kernel_of_datagrams(run, name),
             Request::Who { inodes } => {
                 let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
                 let name = |inode| run.inodes.get(inode).copied();
@@ -112,15 +140,12 @@ impl Programs {
     fn id_of(&mut self, run: u64, name: Name) -> Result<SocketId, i32> {
         let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
         let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
-        match (self.connections.get(place.key), place.listens) {
-            (Some(connection), false) => Ok(connection.1.id),
-            _ => self
-                .listeners
-                .get(place.key)
-                .filter(|_| place.listens)
-                .map(|(_, listener)| listener.id)
-                .ok_or(libc::ENOTCONN),
-        }
+        let id = match place.kind {
+            Kind::Connection => self.connections.get(place.key).map(|(_, c)| c.id),
+            Kind::Listener => self.listeners.get(place.key).map(|(_, l)| l.id),
+            Kind::Datagrams => self.datagrams.get(place.key).map(|(_, d)| d.id),
+        };
+        id.ok_or(libc::ENOTCONN)
     }
 
     /// One that is there, or a new one with the descriptor that its program gets.
@@ -174,14 +199,20 @@ impl Programs {
 
     /// Both ends for a socket that a program can have. Without, what is accepted stays in the engine's queue.
     pub(super) fn pair(&mut self, run: u64) -> Result<(OwnedFd, OwnedFd), i32> {
-        let there = self.connections.len() + self.listeners.len();
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let made = match run.table.has_room() && there < self.sockets_max {
+        let made = match self.has_room_for(run, 1)? {
             true => pair().map_err(rustix::io::Errno::raw_os_error),
             false => Err(libc::ENFILE),
         };
         self.counts.descriptors_missing += u64::from(made.is_err());
         made
+    }
+
+    /// For a socket with so many descriptors.
+    pub(super) fn has_room_for(&mut self, run: u64, descriptors: usize) -> Result<bool, i32> {
+        let streams = self.connections.len() + self.listeners.len();
+        let there = streams + 2 * self.datagrams.len();
+        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
+        Ok(run.table.has_room() && there + descriptors <= self.sockets_max)
     }
 
     /// A row and a place for a socket of the engine.
@@ -202,7 +233,7 @@ impl Programs {
         let key = self.connections.insert((run_key, connection));
         let place = super::Place {
             key,
-            listens: false,
+            kind: Kind::Connection,
             inode,
         };
         run.names.insert(name, place);
@@ -229,7 +260,10 @@ impl Programs {
     ) -> Result<(), i32> {
         let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
         let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
-        let found = self.connections.get(place.key).filter(|_| !place.listens);
+        let found = self
+            .connections
+            .get(place.key)
+            .filter(|_| place.kind == Kind::Connection);
         let (_, connection) = found.ok_or(libc::EISCONN)?;
         match sockets
             .engine
@@ -277,11 +311,16 @@ impl Programs {
         kernel: Option<OwnedFd>,
     ) -> Result<(), i32> {
         let id = self.id_of(run_key, name)?;
+        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
+        let place = run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        if place.kind == Kind::Datagrams {
+            return Err(libc::EOPNOTSUPP);
+        }
         let listen = |sockets: &mut Sockets<'_>| sockets.engine.listen(id, backlog);
         self.settled(sockets, listen).map_err(errno)?;
         let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
         let place = run.names.get_mut(&name).ok_or(libc::ENOTCONN)?;
-        if place.listens {
+        if place.kind == Kind::Listener {
             return Ok(());
         }
         let (_, connection) = self.connections.remove(place.key).ok_or(libc::ENOTCONN)?;
@@ -293,7 +332,7 @@ impl Programs {
         let _ = run.table.write(name.row, &row.with(local, None));
         let key = self.listeners.insert((run_key, listener));
         place.key = key;
-        place.listens = true;
+        place.kind = Kind::Listener;
         let _ = sockets.engine.set_token(id, super::LISTENS | key);
         let watched = self.watch_listener(key);
         if watched.is_err() {
@@ -314,15 +353,6 @@ impl Programs {
             poll.add(kernel, token, flags).map_err(failed)?;
         }
         Ok(())
-    }
-}
-
-fn set_all(sockets: &mut Sockets<'_>, id: SocketId, all: &[OptionSet]) {
-    for (level, name, value) in all {
-        if let Ok(option) = options::parse(*level, *name, value) {
-            // What the engine does not take was taken by the kernel's socket, which the program had until here.
-            let _ = sockets.engine.set_option(sockets.now, id, option);
-        }
     }
 }
 

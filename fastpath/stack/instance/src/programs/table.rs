@@ -32,11 +32,13 @@ pub struct Row {
     pub local: [u8; ADDRESS],
     pub peer: [u8; ADDRESS],
     pub ipv6: u32,
-    pub unused: [u32; 1],
+    /// [`Datagrams`]; of TCP 0.
+    pub datagrams: u32,
 }
 
 pub const ROW_BYTES: usize = size_of::<Row>();
 pub const STATE_AT: usize = offset_of!(Row, state);
+pub const DATAGRAMS_AT: usize = offset_of!(Row, datagrams);
 const _: () = assert!(ROW_BYTES == 80 && STATE_AT == 4 && align_of::<Row>() == 4);
 
 /// What a socket is, in one word: the phase, whether its peer's end has come, errno.
@@ -58,6 +60,42 @@ pub enum Phase {
     Listening,
     Connecting,
     Connected,
+}
+
+/// What a socket of UDP is beside its state, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Datagrams {
+    /// At every address: the kernel's socket is part of it.
+    pub everywhere: bool,
+    /// Connected, to where the kernel leads.
+    pub by_kernel: bool,
+    /// Which control messages its programs have asked for; the library's to know.
+    pub wants: u8,
+    /// How many errors it was told of; the last one is the state's.
+    pub errors: u16,
+}
+
+impl Datagrams {
+    /// Of a row of UDP.
+    const IS: u32 = 1;
+
+    #[must_use]
+    pub fn to_word(self) -> u32 {
+        let flags =
+            Datagrams::IS | u32::from(self.everywhere) << 1 | u32::from(self.by_kernel) << 2;
+        flags | u32::from(self.wants) << 8 | u32::from(self.errors) << 16
+    }
+
+    /// `None`: of TCP.
+    #[must_use]
+    pub fn from_word(word: u32) -> Option<Datagrams> {
+        (word & Datagrams::IS != 0).then_some(Datagrams {
+            everywhere: word >> 1 & 1 != 0,
+            by_kernel: word >> 2 & 1 != 0,
+            wants: (word >> 8) as u8,
+            errors: (word >> 16) as u16,
+        })
+    }
 }
 
 impl State {
@@ -103,7 +141,7 @@ impl Row {
             local: [0; ADDRESS],
             peer: [0; ADDRESS],
             ipv6: ipv6.into(),
-            unused: [0],
+            datagrams: 0,
         }
     }
 
@@ -148,7 +186,7 @@ impl Row {
             local: bytes(0),
             peer: bytes(ADDRESS / 4),
             ipv6: rest[2 * ADDRESS / 4],
-            unused: [0],
+            datagrams: rest[2 * ADDRESS / 4 + 1],
         }
     }
 
@@ -163,6 +201,7 @@ impl Row {
         put(offset_of!(Row, local), &self.local);
         put(offset_of!(Row, peer), &self.peer);
         put(offset_of!(Row, ipv6), &self.ipv6.to_ne_bytes());
+        put(offset_of!(Row, datagrams), &self.datagrams.to_ne_bytes());
         bytes
     }
 }
@@ -270,10 +309,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_of_datagrams_is_a_word() {
+        let of = Datagrams {
+            everywhere: true,
+            by_kernel: true,
+            wants: 63,
+            errors: 65_535,
+        };
+        assert_eq!(Datagrams::from_word(of.to_word()), Some(of));
+        let none = Datagrams::default();
+        assert_eq!(Datagrams::from_word(none.to_word()), Some(none));
+        assert_eq!(Datagrams::from_word(0), None);
+    }
+
+    #[test]
     fn addresses_are_in_a_row() {
         let (v4, v6) = ("10.0.0.2:80", "[fd00::2]:443");
-        let row = Row::new(3, State::of(Phase::Connected), true)
+        let mut row = Row::new(3, State::of(Phase::Connected), true)
             .with(Some(v4.parse().unwrap()), Some(v6.parse().unwrap()));
+        row.datagrams = 9;
         let parsed = |own| address::from_bytes(row.address(own)).unwrap().unwrap();
         assert_eq!(parsed(true).to_string(), v4);
         assert_eq!(parsed(false).to_string(), v6);

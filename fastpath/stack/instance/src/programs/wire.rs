@@ -6,7 +6,8 @@
 //! - a channel, SOCK_SEQPACKET: a [`Request`] and its [`Response`] in turn, each one message of JSON.
 //!
 //! A socket of the program is a stream of unix(7), too: one end of a pair whose other end the instance has. Bytes of a connection go through it
-//! as they are. A listener's carries [`Accepted`] messages, each with a descriptor. That the last descriptor of a socket is closed,
+//! as they are. A listener's carries [`Accepted`] messages, each with a descriptor. A socket of UDP is a SOCK_SEQPACKET of it, whose messages
+//! are datagrams behind a [header](super::datagram). That the last descriptor of a socket is closed,
 //! wherever it was passed on to, the kernel tells.
 use crate::handed::Reach;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,36 @@ pub enum Request {
     },
     /// What was closed before is to be closed here, too: its port is free then.
     Settle,
+    /// socket(2) of UDP, with the kernel's socket that the program had until now. Without `local` it is at every address, at the port
+    /// that the kernel's has.
+    Datagrams {
+        ipv6: bool,
+        local: Option<SocketAddr>,
+        /// What comes to the kernel's is the socket's, too.
+        everywhere: bool,
+        options: Vec<OptionSet>,
+        wants: u8,
+    },
+    /// bind(2) of one that is there, and has no port.
+    DatagramsBind {
+        name: Name,
+        local: Option<SocketAddr>,
+        everywhere: bool,
+    },
+    /// connect(2); without a peer its end. `by_kernel`: the program has connected the kernel's.
+    DatagramsConnect {
+        name: Name,
+        peer: Option<SocketAddr>,
+        by_kernel: bool,
+    },
+    DatagramsWant {
+        name: Name,
+        wants: u8,
+    },
+    /// The kernel's socket of one, for a call: answered with a descriptor.
+    DatagramsKernel {
+        name: Name,
+    },
     /// Which sockets of the program have these inodes.
     Who {
         inodes: Vec<u64>,

@@ -8,7 +8,7 @@ use nix::libc::{self, c_int, c_uint, c_ulong};
 
 /// Before the kernel's descriptor is gone, and its number somebody else's.
 fn unname(fd: c_int) {
-    if matches!(table::get(fd), Entry::Instance(_)) {
+    if matches!(table::get(fd), Entry::Instance(_) | Entry::Datagrams(_)) {
         // Its end closes with the kernel's last descriptor of it, wherever that is.
         table::set(fd, Entry::Kernel);
         return;
@@ -25,7 +25,9 @@ unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::get(fd) {
         Entry::Kernel => {}
         Entry::Internal => return fail(libc::EBADF) as c_int,
-        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) => unname(fd),
+        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) | Entry::Datagrams(_) => {
+            unname(fd);
+        }
     }
     // SAFETY: as libc's.
     unsafe { real::close(fd) }
@@ -80,7 +82,7 @@ fn named(old: c_int, new: c_int) -> c_int {
     if new < 0 || entry == Entry::Kernel {
         return new;
     }
-    if matches!(entry, Entry::Instance(_)) {
+    if matches!(entry, Entry::Instance(_) | Entry::Datagrams(_)) {
         table::set(new, entry);
         return new;
     }
@@ -148,7 +150,7 @@ unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) ->
         // SAFETY: as libc's.
         Entry::Kernel => return unsafe { real::fcntl64(fd, command, argument) },
         Entry::Internal => return fail(libc::EBADF) as c_int,
-        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) => {}
+        Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) | Entry::Datagrams(_) => {}
     }
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
@@ -200,6 +202,12 @@ unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) 
     if let Entry::Instance(name) = table::get(fd)
         // SAFETY: as libc's.
         && let Some(done) = unsafe { instance::ioctl(name, request, argument as *mut c_int) }
+    {
+        return done;
+    }
+    if let Some(name) = instance::datagrams::name(fd)
+        // SAFETY: as libc's.
+        && let Some(done) = unsafe { instance::datagrams::ioctl(fd, name, request, argument) }
     {
         return done;
     }

@@ -20,6 +20,17 @@ macro_rules! kernels {
     };
 }
 
+/// The kernel's call, unless the socket has become the instance's meanwhile, of UDP.
+macro_rules! again {
+    ($fd:expr, $again:expr, $call:expr) => {
+        match instance::datagrams::name($fd) {
+            Some(_) => $again,
+            None => $call,
+        }
+    };
+}
+pub(super) use again;
+
 /// Of ours: `Some`, with what it returns.
 pub fn receive(fd: c_int, into: &mut [&mut [u8]], flags: c_int, told: &mut Told) -> Option<isize> {
     let mut filled = 0;
@@ -52,6 +63,14 @@ pub fn send_parts(fd: c_int, from: &[&[u8]], flags: c_int, to: To<'_>) -> Option
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> isize {
     kernels!(fd, real::read(fd, into, len));
+    if instance::datagrams::name(fd).is_some() {
+        // As sock_read_iter(): no bytes are wanted of a socket.
+        return match len {
+            0 => 0,
+            // SAFETY: as libc's.
+            _ => unsafe { recv(fd, into, len, 0) },
+        };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         return match instance::before_receive(name, 0) {
             // SAFETY: as libc's.
@@ -66,7 +85,7 @@ unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> is
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::read(fd, into, len) })
+    ours.unwrap_or_else(|| unsafe { again!(fd, read(fd, into, len), real::read(fd, into, len)) })
 }
 
 #[unsafe(no_mangle)]
@@ -98,6 +117,16 @@ fn check(len: usize, room: usize) {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
     kernels!(fd, real::readv(fd, vectors, count));
+    if let Some(name) = instance::datagrams::name(fd) {
+        // SAFETY: as libc's.
+        return match unsafe { parts_mut(vectors, count as usize) } {
+            Ok(into) if into.iter().all(|part| part.is_empty()) => 0,
+            Ok(mut into) => {
+                instance::datagrams::receive(fd, name, &mut into, 0, &mut Told::default())
+            }
+            Err(error) => fail(error),
+        };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         return match instance::before_receive(name, 0) {
             // SAFETY: as libc's.
@@ -112,7 +141,13 @@ unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count:
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::readv(fd, vectors, count) })
+    ours.unwrap_or_else(|| unsafe {
+        again!(
+            fd,
+            readv(fd, vectors, count),
+            real::readv(fd, vectors, count)
+        )
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -154,6 +189,19 @@ unsafe extern "C-unwind" fn recvfrom(
     from_len: *mut socklen_t,
 ) -> isize {
     kernels!(fd, real::recvfrom(fd, into, len, flags, from, from_len));
+    if let Some(name) = instance::datagrams::name(fd) {
+        let mut told = Told::default();
+        // SAFETY: as libc's.
+        let got = match unsafe { bytes_mut(into, len) } {
+            Ok(into) => instance::datagrams::receive(fd, name, &mut [into], flags, &mut told),
+            Err(error) => fail(error),
+        };
+        if got >= 0 {
+            // SAFETY: as libc's.
+            unsafe { put_address(&told.from, from, from_len) };
+        }
+        return got;
+    }
     if let Entry::Instance(name) = table::get(fd) {
         return match instance::before_receive(name, flags) {
             Ok(()) if flags & (libc::MSG_TRUNC | libc::MSG_PEEK) == libc::MSG_TRUNC => {
@@ -193,7 +241,13 @@ unsafe extern "C-unwind" fn recvfrom(
             done
         }
         // SAFETY: as libc's.
-        None => unsafe { real::recvfrom(fd, into, len, flags, from, from_len) },
+        None => unsafe {
+            again!(
+                fd,
+                recvfrom(fd, into, len, flags, from, from_len),
+                real::recvfrom(fd, into, len, flags, from, from_len)
+            )
+        },
     }
 }
 
@@ -215,6 +269,10 @@ unsafe extern "C-unwind" fn __recvfrom_chk(
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
     kernels!(fd, real::write(fd, from, len));
+    if instance::datagrams::name(fd).is_some() {
+        // SAFETY: as libc's.
+        return unsafe { send(fd, from, len, 0) };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         // SAFETY: as libc's.
         return instance::sends(fd, name, 0, || unsafe { real::write(fd, from, len) });
@@ -225,7 +283,7 @@ unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) ->
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::write(fd, from, len) })
+    ours.unwrap_or_else(|| unsafe { again!(fd, write(fd, from, len), real::write(fd, from, len)) })
 }
 
 #[unsafe(no_mangle)]
@@ -237,6 +295,14 @@ unsafe extern "C-unwind" fn __write(fd: c_int, from: *const c_void, len: usize) 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
     kernels!(fd, real::writev(fd, vectors, count));
+    if let Some(name) = instance::datagrams::name(fd) {
+        // SAFETY: as libc's.
+        return match unsafe { parts(vectors, count as usize) } {
+            Ok(from) if from.iter().all(|part| part.is_empty()) => 0,
+            Ok(from) => instance::datagrams::send(fd, name, &from, 0, To::default()),
+            Err(error) => fail(error),
+        };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         // SAFETY: as libc's.
         return instance::sends(fd, name, 0, || unsafe { real::writev(fd, vectors, count) });
@@ -249,7 +315,13 @@ unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::writev(fd, vectors, count) })
+    ours.unwrap_or_else(|| unsafe {
+        again!(
+            fd,
+            writev(fd, vectors, count),
+            real::writev(fd, vectors, count)
+        )
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -299,16 +371,32 @@ unsafe extern "C-unwind" fn sendto(
             Err(error) => return fail(error),
         }
     }
+    if let Some(name) = instance::datagrams::name(fd) {
+        // SAFETY: as libc's.
+        return match unsafe { bytes(from, len) } {
+            Ok(from) => instance::datagrams::send(fd, name, &[from], flags, destination),
+            Err(error) => fail(error),
+        };
+    }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(from, len) } {
         Ok(from) => send_parts(fd, &[from], flags, destination),
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::sendto(fd, from, len, flags, to, to_len) })
+    ours.unwrap_or_else(|| unsafe {
+        again!(
+            fd,
+            sendto(fd, from, len, flags, to, to_len),
+            real::sendto(fd, from, len, flags, to, to_len)
+        )
+    })
 }
 
 pub fn is_datagram(fd: c_int) -> bool {
+    if instance::datagrams::name(fd).is_some() {
+        return true;
+    }
     let is = super::lock::with(|state| {
         let index = state.index_of(fd);
         index.is_some_and(|index| state.is_datagram(index))
@@ -323,6 +411,10 @@ unsafe extern "C-unwind" fn getsockname(
     len: *mut socklen_t,
 ) -> c_int {
     kernels!(fd, real::getsockname(fd, into, len));
+    if let Some(name) = instance::datagrams::name(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::datagram_options::address_of(name, true, into, len) };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         // SAFETY: as libc's.
         return unsafe { instance::address(name, true, into, len) };
@@ -338,6 +430,10 @@ unsafe extern "C-unwind" fn getpeername(
     len: *mut socklen_t,
 ) -> c_int {
     kernels!(fd, real::getpeername(fd, into, len));
+    if let Some(name) = instance::datagrams::name(fd) {
+        // SAFETY: as libc's.
+        return unsafe { instance::datagram_options::address_of(name, false, into, len) };
+    }
     if let Entry::Instance(name) = table::get(fd) {
         // SAFETY: as libc's.
         return unsafe { instance::address(name, false, into, len) };

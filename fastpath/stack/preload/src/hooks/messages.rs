@@ -1,5 +1,5 @@
 //! recvmsg and sendmsg, many at once, and bytes from files.
-use super::files::{is_datagram, receive, send_parts};
+use super::files::{again, is_datagram, receive, send_parts};
 use super::limit::Limit;
 use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address};
 use super::wait::call;
@@ -48,12 +48,23 @@ unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags
     };
     // SAFETY: as libc's.
     let ours = match unsafe { parts_mut(header.msg_iov, header.msg_iovlen) } {
-        Ok(mut into) => receive(fd, &mut into, flags, &mut told),
+        Ok(mut into) => match instance::datagrams::name(fd) {
+            Some(name) => Some(instance::datagrams::receive(
+                fd, name, &mut into, flags, &mut told,
+            )),
+            None => receive(fd, &mut into, flags, &mut told),
+        },
         Err(error) => Some(fail(error)),
     };
     let Some(read) = ours else {
         // SAFETY: as libc's.
-        return unsafe { real::recvmsg(fd, message, flags) };
+        return unsafe {
+            again!(
+                fd,
+                recvmsg(fd, message, flags),
+                real::recvmsg(fd, message, flags)
+            )
+        };
     };
     if read >= 0 {
         let inq = lock::with(|state| {
@@ -147,11 +158,20 @@ unsafe extern "C-unwind" fn sendmsg(
     }
     // SAFETY: as libc's.
     let ours = match unsafe { parts(header.msg_iov, header.msg_iovlen) } {
-        Ok(from) => send_parts(fd, &from, flags, to),
+        Ok(from) => match instance::datagrams::name(fd) {
+            Some(name) => Some(instance::datagrams::send(fd, name, &from, flags, to)),
+            None => send_parts(fd, &from, flags, to),
+        },
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.
-    ours.unwrap_or_else(|| unsafe { real::sendmsg(fd, message, flags) })
+    ours.unwrap_or_else(|| unsafe {
+        again!(
+            fd,
+            sendmsg(fd, message, flags),
+            real::sendmsg(fd, message, flags)
+        )
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -239,6 +259,9 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 }
 
 fn has_error(fd: c_int) -> bool {
+    if let Some(name) = instance::datagrams::name(fd) {
+        return instance::datagrams::has_error(name);
+    }
     let level = lock::with(|state| {
         let index = state.index_of(fd)?;
         Some(state.level(index))
@@ -248,11 +271,15 @@ fn has_error(fd: c_int) -> bool {
 
 /// Each message is one of the hooks' calls.
 fn has_calls(fd: c_int) -> bool {
-    matches!(table::get(fd), Entry::Ours(_) | Entry::Instance(_))
+    matches!(
+        table::get(fd),
+        Entry::Ours(_) | Entry::Instance(_) | Entry::Datagrams(_)
+    )
 }
 
+/// Bytes do not go as they are.
 fn is_stack(fd: c_int) -> bool {
-    matches!(table::get(fd), Entry::Ours(_))
+    matches!(table::get(fd), Entry::Ours(_) | Entry::Datagrams(_))
 }
 
 /// From a file into a connection, with a copy on the way.
@@ -370,6 +397,11 @@ unsafe extern "C-unwind" fn getsockopt(
         // SAFETY: as libc's.
         return unsafe { instance::getsockopt(fd, socket, (level, name), into, len) };
     }
+    if let Some(socket) = instance::datagrams::name(fd) {
+        let option = (level, name);
+        // SAFETY: as libc's.
+        return unsafe { instance::datagram_options::getsockopt(fd, socket, option, into, len) };
+    }
     let mut value = Vec::new();
     let ours = call(fd, |state, index| match state.option(index, level, name) {
         Ok(found) => {
@@ -406,6 +438,10 @@ unsafe extern "C-unwind" fn setsockopt(
     let ours = match unsafe { bytes(value, len as usize) } {
         Ok(given) if let Entry::Instance(socket) = table::get(fd) => {
             instance::setsockopt(socket, level, name, given).map(|done| done as isize)
+        }
+        Ok(given) if let Some(socket) = instance::datagrams::name(fd) => {
+            let done = instance::datagram_options::setsockopt(fd, socket, level, name, given);
+            Some(done as isize)
         }
         Ok(given) => call(fd, |state, index| {
             state.set_option(index, level, name, given)

@@ -45,6 +45,9 @@ unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen
     let ours = match unsafe { address(local, len) } {
         // It has an address.
         Ok(_) if matches!(table::get(fd), Entry::Instance(_)) => Some(fail(libc::EINVAL)),
+        Ok(bytes) if let Some(name) = instance::datagrams::name(fd) => {
+            return instance::datagram_options::bind(name, bytes);
+        }
         Ok(bytes) => call(fd, |state, index| state.bind(index, fd, bytes)),
         Err(error) => Some(fail(error)),
     };
@@ -59,6 +62,9 @@ unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen
 unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if let Entry::Instance(name) = table::get(fd) {
         return instance::listen(fd, name, backlog);
+    }
+    if instance::datagrams::name(fd).is_some() {
+        return fail(libc::EOPNOTSUPP) as c_int;
     }
     let ours = call(fd, |state, index| state.listen(index, fd, backlog));
     // SAFETY: as libc's.
@@ -79,6 +85,9 @@ unsafe extern "C-unwind" fn connect(fd: c_int, peer: *const sockaddr, len: sockl
     let ours = match unsafe { address(peer, len) } {
         Ok(bytes) if let Entry::Instance(name) = table::get(fd) => {
             return instance::connect(fd, name, bytes);
+        }
+        Ok(bytes) if let Some(name) = instance::datagrams::name(fd) => {
+            return instance::datagram_options::connect(name, bytes);
         }
         Ok(bytes) => call(fd, |state, index| {
             state.connect(index, fd, bytes, &mut started)
@@ -125,6 +134,9 @@ unsafe extern "C-unwind" fn accept4(
         // SAFETY: as libc's.
         return unsafe { instance::accept4(fd, name, from, len, flags) };
     }
+    if instance::datagrams::name(fd).is_some() {
+        return fail(libc::EOPNOTSUPP) as c_int;
+    }
     let mut peer = Vec::new();
     match call(fd, |state, index| state.accept(index, fd, flags, &mut peer)) {
         Some(new) => {
@@ -143,6 +155,9 @@ unsafe extern "C-unwind" fn accept4(
 unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Entry::Instance(name) = table::get(fd) {
         return instance::shutdown(fd, name, how);
+    }
+    if let Some(name) = instance::datagrams::name(fd) {
+        return instance::datagram_options::shutdown(fd, name, how);
     }
     let ours = call(fd, |state, index| state.shutdown(index, fd, how));
     // SAFETY: as libc's.

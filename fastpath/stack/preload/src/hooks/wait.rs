@@ -38,7 +38,9 @@ impl Drop for Pin {
 /// A socket call on `fd`: `None` where the kernel's socket is to answer.
 pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Option<isize> {
     match table::get(fd) {
-        Entry::Kernel | Entry::KernelEpoll(_) | Entry::Instance(_) => return None,
+        Entry::Kernel | Entry::KernelEpoll(_) | Entry::Instance(_) | Entry::Datagrams(_) => {
+            return None;
+        }
         Entry::Internal => return Some(memory::fail(libc::EBADF)),
         Entry::Ours(_) => {}
     }

@@ -73,21 +73,32 @@ impl Instance {
         Ok(all)
     }
 
+    /// In memory.
+    pub(super) fn resident_kib(&self) -> Result<u64> {
+        let text = self.serving.status("VmRSS")?;
+        let number = text.split_whitespace().next().context("no number")?;
+        Ok(number.parse()?)
+    }
+
+    fn asked(&self, what: &str) -> Result<Value> {
+        let control = self.serving.control();
+        let words = ["stack", what, "--json", "--control", control];
+        let out = run(Command::new(hopscope_bin()).args(words))?.expect_code(0)?;
+        Ok(serde_json::from_str(&out.stdout)?)
+    }
+
+    /// Of `stack stats`.
+    pub(super) fn stats(&self) -> Result<Value> {
+        self.asked("stats")
+    }
+
     /// Of `stack ss`: in each state so many.
     fn states(&self) -> Result<Vec<String>> {
-        let out = run(Command::new(hopscope_bin()).args([
-            "stack",
-            "ss",
-            "--json",
-            "--control",
-            self.serving.control(),
-        ]))?
-        .expect_code(0)?;
-        let answer: Value = serde_json::from_str(&out.stdout)?;
+        let answer = self.asked("ss")?;
         let rows = answer
             .pointer("/engines/0/connections")
             .and_then(Value::as_array)
-            .with_context(|| out.stdout.clone())?;
+            .with_context(|| answer.to_string())?;
         let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
         Ok(rows.iter().map(state).collect())
     }

@@ -1,4 +1,4 @@
-//! What cannot be is refused in one line, before the program starts, and what is not the stack's is said.
+//! What cannot be is refused in one line, before the program starts.
 use super::super::refused::expect;
 use super::instance::Instance;
 use anyhow::{Result, ensure};
@@ -9,11 +9,6 @@ use std::process::Command;
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Python3};
     suite.case("stack::pipeline_refuses", &[Netns, Python3], refused);
-    suite.case(
-        "stack::pipeline_says_whose_datagrams_are",
-        &[Netns, Python3],
-        datagrams,
-    );
 }
 
 fn refused() -> Result<()> {
@@ -66,15 +61,5 @@ fn refused() -> Result<()> {
     ensure!(said.contains("--engines 2"), "{said}");
     let said = serve(&["--port=80"])?;
     ensure!(said.contains("--app"), "{said}");
-    instance.has_nothing_left().map(drop)
-}
-
-fn datagrams() -> Result<()> {
-    let instance = Instance::start(&[])?;
-    let line = "import socket\nfor _ in range(3): socket.socket(type=socket.SOCK_DGRAM)";
-    let mut command = instance.run(&[], &["/usr/bin/python3", "-c", line]);
-    let out = run(&mut command)?.expect_code(0)?;
-    ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
-    ensure!(out.stderr.contains("UDP"), "{}", out.stderr);
     instance.has_nothing_left().map(drop)
 }

@@ -1,0 +1,240 @@
+//! Sockets of UDP: servers and clients, everywhere and at one address, and the same calls on the kernel's stack.
+use super::super::differential::{Of, the_same_programs};
+use super::super::running::{frames, kernel_has_no_datagrams, python, words};
+use super::instance::{Instance, WATCHDOG};
+use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, files};
+use anyhow::{Context, Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, Target, counts};
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Dnsmasq, Iperf, Netns, Python3};
+    for how in ["blocking", "epoll", "asyncio"] {
+        let name = format!("stack::pipeline_serves_datagrams_with_python_{how}");
+        suite.case(name, &[Netns, Python3], move || serves(how));
+    }
+    for how in ["client", "client_unconnected", "client_asyncio"] {
+        let name = format!("stack::pipeline_sends_datagrams_with_python_{how}");
+        suite.case(name, &[Netns, Python3], move || sends(how));
+    }
+    let needs = &[Netns, Python3];
+    suite.case(
+        "stack::pipeline_receives_datagrams_everywhere",
+        needs,
+        everywhere,
+    );
+    suite
+        .case(
+            "stack::pipeline_gives_datagrams_what_the_kernel_gives",
+            needs,
+            the_same,
+        )
+        .watchdog(1_800);
+    suite.case(
+        "stack::pipeline_carries_names_of_dnsmasq_and_dig",
+        &[Netns, Dnsmasq],
+        names,
+    );
+    suite.case(
+        "stack::pipeline_carries_datagrams_of_iperf3",
+        &[Netns, Iperf],
+        iperf,
+    );
+}
+
+const PORT: &str = "7";
+
+fn count() -> &'static str {
+    counts().pick("60", "2000")
+}
+
+fn on_the_kernel(words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdin(Stdio::null());
+    command
+}
+
+/// Clients of the kernel's, of all sizes up to several fragments, by IPv4 and IPv6.
+fn serves(how: &str) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    for address in [STACK, STACK_V6] {
+        let before = frames()?;
+        let server = python("datagram_echo.py", &[how, address, PORT]);
+        let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
+        kernel_has_no_datagrams(7)?;
+        let client = ["client", address, PORT, count(), "60000"];
+        let client = python("datagram_echo.py", &client);
+        let out = run(&mut on_the_kernel(&words(&client)))?;
+        ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
+        ensure!(server.wait()?.success(), "the server failed");
+        ensure!(frames()? > before + 200, "frames: {}", frames()? - before);
+    }
+    instance.has_nothing_left().map(drop)
+}
+
+/// The same, the other way round.
+fn sends(how: &str) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    for address in [KERNEL, KERNEL_V6] {
+        let before = frames()?;
+        let server = python("datagram_echo.py", &["blocking", address, PORT]);
+        let server = Target::spawn(&mut on_the_kernel(&words(&server)))?;
+        let client = python("datagram_echo.py", &[how, address, PORT, count(), "60000"]);
+        let out = run(&mut instance.run(&[], &words(&client)))?;
+        ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
+        ensure!(server.wait()?.success(), "the server failed");
+        ensure!(frames()? > before + 200, "frames: {}", frames()? - before);
+    }
+    instance.has_nothing_left().map(drop)
+}
+
+/// A socket at every address hears both stacks by one descriptor. Answers go where they belong.
+fn everywhere() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    for (how, local) in [
+        ("blocking", "0.0.0.0"),
+        ("epoll", "0.0.0.0"),
+        ("asyncio", "::"),
+    ] {
+        let server = python("datagram_echo.py", &[how, local, PORT]);
+        let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
+        let client = UdpSocket::bind("0.0.0.0:0")?;
+        client.set_read_timeout(Some(WATCHDOG))?;
+        let before = frames()?;
+        let mut over_cable = Vec::new();
+        for address in [STACK, "127.0.0.1", STACK, "127.0.0.1", STACK] {
+            let ends = over_cable.len() == 4;
+            let text = if ends { &b"over"[..] } else { b"question" };
+            client.send_to(text, (address, 7))?;
+            let mut back = [0; 100];
+            let (len, from) = client
+                .recv_from(&mut back)
+                .with_context(|| format!("{how}: {address}"))?;
+            ensure!(&back[..len] == text, "{how}: {address}: {len} bytes");
+            ensure!(from.ip().to_string() == address, "{how}: {from}");
+            over_cable.push(frames()? - before);
+        }
+        ensure!(
+            over_cable[0] > 0 && over_cable[1] == over_cable[0] && over_cable[2] > over_cable[1],
+            "{over_cable:?}"
+        );
+        ensure!(server.wait()?.success(), "{how}: the server failed");
+    }
+    // In the stack alone where that is asked for.
+    let server = python("datagram_echo.py", &["blocking", "0.0.0.0", PORT]);
+    let server = Target::spawn(&mut instance.run(&["--wildcard=stack"], &words(&server)))?;
+    kernel_has_no_datagrams(7)?;
+    let client = UdpSocket::bind("0.0.0.0:0")?;
+    client.send_to(b"over", (STACK, 7))?;
+    ensure!(server.wait()?.success(), "the server failed");
+    instance.has_nothing_left().map(drop)
+}
+
+/// Random calls; of events less is compared than of inline's: a pair reports no errors.
+fn the_same() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    // As many errors as there are.
+    std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
+    std::fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")?;
+    let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
+    the_same_programs(Of::DatagramsOfPairs, &on_the_stack)?;
+    the_same_programs(Of::DatagramsOfPairsV6, &on_the_stack)?;
+    instance.has_nothing_left().map(drop)
+}
+
+/// A real server of names at an address of the stack; dig of the kernel's and on the stack.
+fn names() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let before = frames()?;
+    let pid = files().join("dnsmasq-pid");
+    let file = format!("--pid-file={}", pid.display());
+    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
+        let _ = std::fs::remove_file(&pid);
+        let listen = format!("--listen-address={address}");
+        let server = [
+            "dnsmasq",
+            "--keep-in-foreground",
+            "--no-resolv",
+            "--no-hosts",
+            "--conf-file=/dev/null",
+            "--user=root",
+            "--bind-interfaces",
+            "--address=/name.test/192.0.2.7",
+            &file,
+            &listen,
+        ];
+        let on_either = |on_stack: bool, words: &[&str]| match on_stack {
+            true => instance.run(&[], words),
+            false => on_the_kernel(words),
+        };
+        let mut command = on_either(server_on_stack, &server);
+        let target = Target::spawn_with_ready_file(&mut command, &pid)?;
+        if server_on_stack {
+            kernel_has_no_datagrams(53)?;
+        }
+        let at = format!("@{address}");
+        let client = ["dig", &at, "name.test", "+short", "+tries=1", "+time=20"];
+        let out = run(&mut on_either(!server_on_stack, &client))?;
+        ensure!(
+            out.stdout.trim() == "192.0.2.7",
+            "{:?} {}",
+            out.stdout,
+            out.stderr
+        );
+        drop(target);
+    }
+    ensure!(frames()? > before + 3, "not over the cable");
+    instance.has_nothing_left().map(drop)
+}
+
+/// Both ends, both ways: the program itself counts what is lost and out of order.
+fn iperf() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let before = frames()?;
+    let time = counts().pick("1", "10");
+    let pid = files().join("iperf-pid");
+    let file = pid.to_str().context("path")?;
+    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
+        let server = ["iperf3", "-s", "-1", "-B", address, "-I", file];
+        let on_either = |on_stack: bool, words: &[&str]| match on_stack {
+            true => instance.run(&[], words),
+            false => on_the_kernel(words),
+        };
+        for reverse in [&[][..], &["-R"]] {
+            let mut command = on_either(server_on_stack, &server);
+            command.stdout(Stdio::null());
+            let server = Target::spawn_with_ready_file(&mut command, &pid)?;
+            let client = [
+                &[
+                    "iperf3", "-c", address, "-u", "-b", "20M", "-l", "1400", "-t", time, "--json",
+                ],
+                reverse,
+            ]
+            .concat();
+            // It has its file before it listens.
+            let out = loop {
+                let out = run(&mut on_either(!server_on_stack, &client))?;
+                if !out.stdout.contains("Connection refused") {
+                    break out;
+                }
+            };
+            ensure!(
+                out.code == Some(0),
+                "{client:?}: {}{}",
+                out.stdout,
+                out.stderr
+            );
+            let status = server.wait()?;
+            ensure!(status.success(), "the server: {status}");
+            let summary: serde_json::Value = serde_json::from_str(&out.stdout)?;
+            let sum = &summary["end"]["sum"];
+            let packets = sum["packets"].as_u64().context("no packets")?;
+            let lost = sum["lost_packets"].as_u64().context("no losses")?;
+            ensure!(packets > 1_000 && lost * 20 < packets, "{client:?}: {sum}");
+        }
+    }
+    ensure!(frames()? > before + 3_000, "not over the cable");
+    instance.has_nothing_left().map(drop)
+}
