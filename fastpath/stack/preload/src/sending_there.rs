@@ -18,6 +18,9 @@ use std::os::fd::OwnedFd;
 const LONGEST_V4: usize = 65_507;
 const LONGEST_V6: usize = 65_527;
 
+/// Of every path (RFC 791).
+const ALWAYS_FITS: usize = 548;
+
 pub enum Way {
     There(Head),
     /// By the kernel's socket.
@@ -60,6 +63,17 @@ impl State {
         let is_v4 = peer.ip().to_canonical().is_ipv4();
         if len > if is_v4 { LONGEST_V4 } else { LONGEST_V6 } {
             return Err(libc::EMSGSIZE);
+        }
+        if of.unfragmented && asked.is_none() && len > ALWAYS_FITS {
+            let (level, option, headers) = match is_v4 {
+                true => (libc::IPPROTO_IP, libc::IP_MTU, 28),
+                false => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 48),
+            };
+            let mtu = self.option_there(name, level, option)?;
+            let mtu = mtu.first_chunk().map_or(0, |mtu| u32::from_ne_bytes(*mtu));
+            if len + headers > mtu as usize {
+                return Err(libc::EMSGSIZE);
+            }
         }
         Ok(Way::There(Head {
             peer: Some(peer),

@@ -1,5 +1,5 @@
 /* Datagram sockets at ADDRESS, with a peer of the kernel's at PEER: what waits, many at once, control messages, lengths. A line each; the same
-   lines on the kernel's stack and on another one. */
+   lines on the kernel's stack and on another one. With "pairs" as a third word an error is not waited for alone: of a pair of unix(7) it is POLLIN. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 static const char *own, *peer;
+static int pairs;
 static int far; /* the peer's socket, at PEER:7101 */
 
 static struct sockaddr_in at(const char *host, int port) {
@@ -216,7 +217,7 @@ static void refused(void) {
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
     printf("SO_ERROR %s\n", strerrorname_np(error));
     say("send", send(fd, "x", 1, 0));
-    one.events = 0;
+    one.events = pairs ? POLLIN : 0;
     poll(&one, 1, 20000);
     char bytes[9];
     say("recv", recv(fd, bytes, 9, 0));
@@ -317,7 +318,7 @@ static void shared_ports(void) {
 }
 
 int main(int count, char **words) {
-    own = words[1], peer = words[2];
+    own = words[1], peer = words[2], pairs = count > 3;
     setvbuf(stdout, NULL, _IONBF, 0);
     far = made(peer, 7101);
     times_out();
@@ -328,5 +329,5 @@ int main(int count, char **words) {
     refused();
     lengths();
     shared_ports();
-    return count - 3;
+    return count - 3 - pairs;
 }

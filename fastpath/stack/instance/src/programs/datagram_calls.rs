@@ -67,7 +67,8 @@ impl Programs {
         let inode = fstat(&theirs).map_or(0, |there| there.st_ino);
         let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
         let name = run.table.take().ok_or(libc::ENFILE)?;
-        let datagrams = Datagrams::new((id, name), opening.ipv6, opening.told, kernel, ours);
+        let mut datagrams = Datagrams::new((id, name), opening.ipv6, opening.told, kernel, ours);
+        datagrams.look_at_options(sockets);
         datagrams.tell(sockets, &run.table);
         run.inodes.insert(inode, name);
         let key = self.datagrams.insert((run_key, datagrams));
@@ -168,6 +169,15 @@ impl Programs {
             datagrams.told.wants = wants;
             Ok(())
         })
+    }
+
+    /// An option of a socket was set, of whichever kind.
+    pub(super) fn option_was_set(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
+        // One of another kind has nothing to look at.
+        let _ = self.change(sockets, run, name, |sockets, datagrams| {
+            datagrams.look_at_options(sockets);
+            Ok(())
+        });
     }
 
     pub(super) fn kernel_of_datagrams(&mut self, run: u64, name: Name) -> Answer {

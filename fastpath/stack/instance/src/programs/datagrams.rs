@@ -6,7 +6,9 @@ use super::table::{self, Phase, Row, State, Table};
 use super::wire::Name;
 use crate::app::AppCounts;
 use crate::sockets::Sockets;
-use hopscope_stack_engine::{Outbound, RecvFlags as How, SocketError, SocketId};
+use hopscope_stack_engine::{
+    MtuDiscovery, Outbound, RecvFlags as How, SocketError, SocketId, SocketOption,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -79,6 +81,18 @@ impl Datagrams {
         self.readable |= readable || gone;
         self.writable |= writable;
         self.gone |= gone;
+    }
+
+    /// An option was set.
+    pub fn look_at_options(&mut self, sockets: &Sockets<'_>) {
+        let like = SocketOption::MtuDiscovery(MtuDiscovery::default());
+        let option = sockets.engine.option(self.id, like);
+        self.told.unfragmented = matches!(
+            option,
+            Ok(SocketOption::MtuDiscovery(
+                MtuDiscovery::Do | MtuDiscovery::Probe
+            ))
+        );
     }
 
     /// Its row, whole.

@@ -56,6 +56,7 @@ impl Programs {
                 let option = options::parse(option.0, option.1, &option.2)?;
                 let set = sockets.engine.set_option(sockets.now, id, option);
                 set.map_err(errno)?;
+                self.option_was_set(sockets, run, name);
                 Ok((Response::Done, None))
             }
             Request::Option {

@@ -69,6 +69,8 @@ pub struct Datagrams {
     pub everywhere: bool,
     /// Connected, to where the kernel leads.
     pub by_kernel: bool,
+    /// IP_MTU_DISCOVER says that nothing goes in fragments.
+    pub unfragmented: bool,
     /// Which control messages its programs have asked for; the library's to know.
     pub wants: u8,
     /// How many errors it was told of; the last one is the state's.
@@ -81,8 +83,10 @@ impl Datagrams {
 
     #[must_use]
     pub fn to_word(self) -> u32 {
-        let flags =
-            Datagrams::IS | u32::from(self.everywhere) << 1 | u32::from(self.by_kernel) << 2;
+        let flags = Datagrams::IS
+            | u32::from(self.everywhere) << 1
+            | u32::from(self.by_kernel) << 2
+            | u32::from(self.unfragmented) << 3;
         flags | u32::from(self.wants) << 8 | u32::from(self.errors) << 16
     }
 
@@ -92,6 +96,7 @@ impl Datagrams {
         (word & Datagrams::IS != 0).then_some(Datagrams {
             everywhere: word >> 1 & 1 != 0,
             by_kernel: word >> 2 & 1 != 0,
+            unfragmented: word >> 3 & 1 != 0,
             wants: (word >> 8) as u8,
             errors: (word >> 16) as u16,
         })
@@ -313,6 +318,7 @@ mod tests {
         let of = Datagrams {
             everywhere: true,
             by_kernel: true,
+            unfragmented: true,
             wants: 63,
             errors: 65_535,
         };

@@ -2,15 +2,15 @@
 use super::super::differential::{Of, the_same_programs};
 use super::super::running::{frames, kernel_has_no_datagrams, python, words};
 use super::instance::{Instance, WATCHDOG};
-use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, files};
-use anyhow::{Context, Result, ensure};
+use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, files, ip};
+use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, counts};
+use hopscope_tests::{Requirement, Suite, Target, compile_c, counts};
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Dnsmasq, Iperf, Netns, Python3};
+    use Requirement::{Dnsmasq, Gcc, Iperf, Netns, Python3};
     for how in ["blocking", "epoll", "asyncio"] {
         let name = format!("stack::pipeline_serves_datagrams_with_python_{how}");
         suite.case(name, &[Netns, Python3], move || serves(how));
@@ -32,6 +32,11 @@ pub(crate) fn register(suite: &mut Suite) {
             the_same,
         )
         .watchdog(1_800);
+    suite.case(
+        "stack::pipeline_waits_for_datagrams_as_the_kernel_does",
+        &[Netns, Gcc],
+        waits,
+    );
     suite.case(
         "stack::pipeline_carries_names_of_dnsmasq_and_dig",
         &[Netns, Dnsmasq],
@@ -142,6 +147,34 @@ fn the_same() -> Result<()> {
     the_same_programs(Of::DatagramsOfPairs, &on_the_stack)?;
     the_same_programs(Of::DatagramsOfPairsV6, &on_the_stack)?;
     instance.has_nothing_left().map(drop)
+}
+
+/// What waits for datagrams, many at once, control messages, lengths: a line each.
+fn waits() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    // As the cable's, and as many errors as there are.
+    ip("link set lo mtu 1500")?;
+    std::fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
+    let program = compile_c(&["stack/run/datagrams.c"], &["-O1", "-pthread"])?;
+    let program = program.to_str().context("path")?;
+    let mut said = (String::new(), String::new());
+    // A thread that comes late on a busy machine, on either stack, waits for what is over.
+    for _ in 0..3 {
+        let kernel =
+            run(&mut on_the_kernel(&[program, KERNEL, KERNEL, "pairs"]))?.expect_code(0)?;
+        let stack =
+            run(&mut instance.run(&[], &[program, STACK, KERNEL, "pairs"]))?.expect_code(0)?;
+        ensure!(kernel.stdout.lines().count() > 30, "{}", kernel.stdout);
+        // Of a pair an error is POLLIN.
+        said = (
+            kernel.stdout.replace("events 8\n", "events 1\n"),
+            stack.stdout,
+        );
+        if said.0 == said.1 {
+            return instance.has_nothing_left().map(drop);
+        }
+    }
+    bail!("kernel:\n{}stack:\n{}", said.0, said.1)
 }
 
 /// A real server of names at an address of the stack; dig of the kernel's and on the stack.
