@@ -31,7 +31,6 @@ pub fn leads_to(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
     if remote.is_loopback() || remote.is_unspecified() || remote.is_multicast() {
         return false;
     }
-    let within = |(prefix, bits): &(IpAddr, u8)| is_within(remote, *prefix, *bits);
     if is_broadcast(handed, remote) {
         return false;
     }

@@ -32,8 +32,8 @@ impl State {
         instance.ask(request, fd)
     }
 
-    /// A call of the kernel, and once more where the instance still has what was closed: the kernel's listener, of which it has
-    /// a descriptor, too.
+    /// A call of the kernel, and once more where the instance still has what was closed: of the kernel's listeners and sockets of
+    /// UDP it has descriptors, too.
     pub fn settled<T>(&mut self, call: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
         match call() {
             Err(libc::EADDRINUSE) if self.ask(&Request::Settle, None).is_ok() => call(),

@@ -9,7 +9,7 @@ use crate::say::trace;
 use crate::state::State;
 use crate::table::Entry;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::HowToShut;
+use hopscope_stack_engine::{HowToShut, SocketKind};
 use hopscope_stack_instance::programs::wire::{Name, Request};
 use nix::libc;
 use std::net::SocketAddr;
@@ -86,14 +86,7 @@ impl State {
 
     fn bind_kernels(&mut self, fd: i32, local: SocketAddr) -> Result<(), i32> {
         let bytes = address::to_bytes(local);
-        match kernel::bind(fd, &bytes) {
-            // One that was just closed: the instance has it until it has seen that, which is before it answers.
-            Err(libc::EADDRINUSE) => {
-                self.ask(&Request::Who { inodes: Vec::new() }, None)?;
-                kernel::bind(fd, &bytes).map(drop)
-            }
-            bound => bound.map(drop),
-        }
+        self.settled(|| kernel::bind(fd, &bytes)).map(drop)
     }
 
     /// The kernel's socket of one, for a call.
@@ -147,7 +140,7 @@ impl State {
         let mut by_kernel = false;
         if let Some(peer) = peer {
             let everywhere = rows::datagrams(name).is_some_and(|of| of.everywhere);
-            by_kernel = everywhere && !policy::leads_to(&self.handed, peer.ip());
+            by_kernel = everywhere && !policy::leads_to(&self.handed, SocketKind::Udp, peer);
             if by_kernel {
                 trace(|| format!("connect {peer}: kernel"));
                 let kernel = self.kernels_datagrams(name)?;

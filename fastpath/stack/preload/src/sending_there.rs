@@ -6,7 +6,7 @@ use crate::sending::destination;
 use crate::state::State;
 use crate::told::To;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::Outbound;
+use hopscope_stack_engine::{Outbound, SocketKind};
 use hopscope_stack_instance::programs::datagram::Head;
 use hopscope_stack_instance::programs::table::Phase;
 use hopscope_stack_instance::programs::wire::Name;
@@ -40,7 +40,7 @@ impl State {
         let source = outbound.ok().and_then(|outbound| outbound.source);
         let sends = |peer: SocketAddr| match source {
             Some(source) => policy::is_own(&self.handed, source),
-            None => policy::leads_to(&self.handed, peer.ip()),
+            None => policy::leads_to(&self.handed, SocketKind::Udp, peer),
         };
         let kernels = match asked {
             Some(peer) => of.everywhere && (!connected || of.by_kernel) && !sends(peer),

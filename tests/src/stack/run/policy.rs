@@ -67,7 +67,7 @@ impl Peer {
 
     /// Whether each question is of the stack's address: two connections, two datagrams, and of two listeners whether it has them.
     /// `is_there`: the stack has any socket; without, nobody answers.
-    fn whose(&self, mut command: Command, datagrams: bool, is_there: bool) -> Result<[bool; 6]> {
+    fn whose(&self, mut command: Command, is_there: bool) -> Result<[bool; 6]> {
         let target = Target::spawn(command.stdin(Stdio::null()))?;
         let mut whose = [false; 6];
         let is_stacks = |ip: std::net::IpAddr| ip.to_string() == STACK;
@@ -76,7 +76,7 @@ impl Peer {
         }
         for (n, socket) in self.udp.iter().enumerate() {
             let (_, from) = socket.recv_from(&mut [0; 9])?;
-            whose[2 + n] = is_stacks(from.ip()) && datagrams;
+            whose[2 + n] = is_stacks(from.ip());
         }
         for (n, port) in OWN.into_iter().enumerate() {
             if is_there {
@@ -97,7 +97,7 @@ impl Peer {
 const BY_PORT: &str = "stack connect tcp port=FIRST   # the other connection is the kernel's\n\
                        kernel connect tcp\nkernel udp port=THIRD\nkernel bind port=7000-7101\n";
 
-fn check(run: impl Fn(&[&str], &[&str]) -> Command, datagrams: bool) -> Result<()> {
+fn check(run: impl Fn(&[&str], &[&str]) -> Command) -> Result<()> {
     let peer = Peer::new()?;
     let python3 = std::fs::canonicalize("/usr/bin/python3")?;
     let of_program = |path: &str| format!("kernel program={path}\n");
@@ -128,11 +128,7 @@ fn check(run: impl Fn(&[&str], &[&str]) -> Command, datagrams: bool) -> Result<(
         let file = policy.to_str().context("path")?;
         let program = python("asks.py", &arguments);
         let command = run(&["--policy", file], &words(&program));
-        let whose = peer.whose(command, datagrams, expected.contains(&true))?;
-        let mut expected = expected;
-        expected[2..4]
-            .iter_mut()
-            .for_each(|whose| *whose &= datagrams);
+        let whose = peer.whose(command, expected.contains(&true))?;
         ensure!(whose == expected, "{text}: {whose:?}, {expected:?}");
     }
     Ok(())
@@ -140,12 +136,12 @@ fn check(run: impl Fn(&[&str], &[&str]) -> Command, datagrams: bool) -> Result<(
 
 fn inline() -> Result<()> {
     cable()?;
-    check(on_the_stack, true)
+    check(on_the_stack)
 }
 
 fn pipeline() -> Result<()> {
     let instance = Instance::start(&[])?;
-    check(|own, program| instance.run(own, program), false)?;
+    check(|own, program| instance.run(own, program))?;
     instance.has_nothing_left().map(drop)
 }
 

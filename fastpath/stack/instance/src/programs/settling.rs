@@ -24,7 +24,7 @@ impl Programs {
         }
     }
 
-    /// Ends listeners, and sockets that are bound and no more, whose programs have closed them.
+    /// Ends listeners, sockets of UDP, and sockets that are bound and no more, whose programs have closed them.
     pub(super) fn settle(&mut self, sockets: &mut Sockets<'_>) {
         for key in self.listeners.keys() {
             let listener = self.listeners.get(key);
@@ -39,6 +39,14 @@ impl Programs {
             {
                 socket.is_ready(EpollFlags::EPOLLHUP);
                 self.serve(sockets, key);
+            }
+        }
+        for key in self.datagrams.keys() {
+            if let Some((_, socket)) = self.datagrams.get(key)
+                && is_hung_up(socket.pair())
+            {
+                socket.is_ready(true, false, true);
+                self.serve_datagrams(sockets, key);
             }
         }
     }
