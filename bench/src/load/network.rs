@@ -133,6 +133,13 @@ impl Namespace {
         Ok(())
     }
 
+    /// Clients in here have enough ports for thousands of connections in each of many windows: those of one that is over are
+    /// in TIME-WAIT for a minute.
+    pub(crate) fn many_ports(&self) -> Result<()> {
+        let set = "cd /proc/sys/net/ipv4 && echo 1024 65535 > ip_local_port_range && echo 1 > tcp_tw_reuse";
+        run(self.command("sh").args(["-c", set])).map(drop)
+    }
+
     pub(crate) fn address(&self, name: &str, address: &str) -> Result<()> {
         self.ip(&format!("address add {address}/24 dev {name}"))
     }

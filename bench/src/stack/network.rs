@@ -24,6 +24,7 @@ pub(crate) struct Cables {
 impl Cables {
     pub(crate) fn lay() -> Result<Cables> {
         let (client, server) = (Namespace::new()?, Namespace::new()?);
+        client.many_ports()?;
         client.cable("c0", &server, "s0")?;
         client.address("c0", "10.0.0.1")?;
         server.address("s0", KERNEL)?;

@@ -59,7 +59,12 @@ impl Asked {
             let what = format!("wrk -c{connections} against {host}");
             return Err(Error::failed(what, "errors", errors));
         }
-        read(&text)
+        match read(&text)? {
+            found if found.requests > 0.0 => Ok(found),
+            _ => Err(Error::Nothing {
+                what: "wrk, not one request",
+            }),
+        }
     }
 }
 

@@ -23,7 +23,8 @@ pub(super) fn in_c(bench: &Bench<'_, '_>, way: Way) -> Program {
     }
 }
 
-/// nginx with one worker, which sends a file.
+/// nginx with one worker, which sends a file. Connections that all open at once are all accepted at once: else it is one a turn, and
+/// the last ones wait for seconds.
 pub(super) fn nginx(bench: &Bench<'_, '_>) -> Result<Program> {
     let dir = bench.files.join("nginx");
     fs::create_dir_all(dir.join("www")).map_err(Error::file("create", &dir))?;
@@ -32,7 +33,7 @@ pub(super) fn nginx(bench: &Bench<'_, '_>) -> Result<Program> {
     let (at, config) = (dir.display(), dir.join("nginx.conf"));
     let text = format!(
         "user root; daemon off; worker_processes 1; pid {at}/pid; error_log {at}/error.log;\n\
-         events {{ worker_connections 16384; }}\n\
+         events {{ worker_connections 16384; multi_accept on; }}\n\
          http {{ access_log off; sendfile on; keepalive_requests 1000000000;\n\
          client_body_temp_path {at}/tmp1; proxy_temp_path {at}/tmp2; fastcgi_temp_path {at}/tmp3;\n\
          uwsgi_temp_path {at}/tmp4; scgi_temp_path {at}/tmp5;\n\
