@@ -35,14 +35,7 @@ pub(super) fn measure(bench: &mut Bench<'_, '_>) -> Result<()> {
 /// Everything left to the device that can be.
 fn tap(bench: &mut Bench<'_, '_>) -> Result<()> {
     let cables = &Cables::lay()?;
-    let host = &cables.client;
-    for words in [
-        "tuntap add t0 mode tap vnet_hdr",
-        "link set t0 up",
-        "address add 10.0.2.1/24 dev t0",
-    ] {
-        host.ip(words)?;
-    }
+    let host = cables.tap()?;
     let over_cable = |bench: &Bench<'_, '_>| {
         let sink = sink(bench, &cables.server, KERNEL)?;
         kernel_sends(bench, &cables.client, KERNEL, &sink.port)

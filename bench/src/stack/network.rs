@@ -32,6 +32,18 @@ impl Cables {
         client.address("c1", "10.0.1.1")?;
         Ok(Cables { client, server })
     }
+
+    /// A TAP device beside the client, whose other end is the stack's to be; the kernel has 10.0.2.1.
+    pub(crate) fn tap(&self) -> Result<&Namespace> {
+        for words in [
+            "tuntap add t0 mode tap vnet_hdr",
+            "link set t0 up",
+            "address add 10.0.2.1/24 dev t0",
+        ] {
+            self.client.ip(words)?;
+        }
+        Ok(&self.client)
+    }
 }
 
 /// Two ends and the bridge between them, which cuts nothing and merges nothing.

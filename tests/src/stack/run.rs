@@ -1,6 +1,7 @@
 //! `hopscope stack run`: unmodified programs, the kernel's stack at the other end of a cable.
 use hopscope_tests::Suite;
 
+mod datagram_tools;
 mod datagrams;
 mod differential;
 mod pipeline;

@@ -1,4 +1,5 @@
 //! UDP sockets of unmodified programs on the stack: nc, socat, iperf3, Python, dnsmasq and dig; as servers and as clients.
+use super::datagram_tools as tools;
 use super::running::{
     Server, cable, frames, frames_at, kernel_has_no_datagrams, left_nothing, on_the_stack, python,
     words,
@@ -248,98 +249,12 @@ fn on_either(stack: bool, words: &[&str]) -> Command {
     command
 }
 
-/// Both ends, both ways: the program itself counts what is lost and out of order.
 fn iperf() -> Result<()> {
     cable()?;
-    let before = frames()?;
-    let time = counts().pick("1", "10");
-    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
-        let file = files().join("iperf-pid");
-        let file = file.to_str().context("path")?;
-        let server = ["iperf3", "-s", "-1", "-B", address, "-I", file];
-        let mut command = on_either(server_on_stack, &server);
-        for reverse in [&[][..], &["-R"]] {
-            command.stdin(Stdio::null()).stdout(Stdio::null());
-            let ready = files().join("iperf-pid");
-            let server = Target::spawn_with_ready_file(&mut command, &ready)?;
-            let client = [
-                &[
-                    "iperf3", "-c", address, "-u", "-b", "20M", "-l", "1400", "-t", time, "--json",
-                ],
-                reverse,
-            ]
-            .concat();
-            // It has its file before it listens.
-            let out = loop {
-                let out = match server_on_stack {
-                    true => run(Command::new(client[0]).args(&client[1..]))?,
-                    false => run(&mut on_the_stack(&[], &client))?,
-                };
-                if !out.stdout.contains("Connection refused") {
-                    break out;
-                }
-            };
-            ensure!(
-                out.code == Some(0),
-                "{client:?}: {}{}",
-                out.stdout,
-                out.stderr
-            );
-            let status = server.wait()?;
-            ensure!(status.success(), "the server: {status}");
-            let summary: serde_json::Value = serde_json::from_str(&out.stdout)?;
-            let sum = &summary["end"]["sum"];
-            let packets = sum["packets"].as_u64().context("no packets")?;
-            let lost = sum["lost_packets"].as_u64().context("no losses")?;
-            ensure!(packets > 1_000 && lost * 20 < packets, "{client:?}: {sum}");
-        }
-    }
-    ensure!(frames()? > before + 3_000, "not over the cable");
-    Ok(())
+    tools::iperf(on_either)
 }
 
-/// A real server of names at an address of the stack; dig of the kernel's and on the stack.
 fn names() -> Result<()> {
     cable()?;
-    let before = frames()?;
-    let folder = files();
-    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
-        let pid = folder.join("dnsmasq-pid");
-        let _ = std::fs::remove_file(&pid);
-        let listen = format!("--listen-address={address}");
-        let file = format!("--pid-file={}", pid.display());
-        let server = [
-            "dnsmasq",
-            "--keep-in-foreground",
-            "--no-resolv",
-            "--no-hosts",
-            "--conf-file=/dev/null",
-            "--user=root",
-            "--bind-interfaces",
-            "--address=/name.test/192.0.2.7",
-            &file,
-            &listen,
-        ];
-        let mut command = on_either(server_on_stack, &server);
-        command.stdin(Stdio::null());
-        let target = Target::spawn_with_ready_file(&mut command, &pid)?;
-        if server_on_stack {
-            kernel_has_no_datagrams(53)?;
-        }
-        let at = format!("@{address}");
-        let client = ["dig", &at, "name.test", "+short", "+tries=1", "+time=20"];
-        let out = match server_on_stack {
-            true => run(Command::new(client[0]).args(&client[1..]))?,
-            false => run(&mut on_the_stack(&[], &client))?,
-        };
-        ensure!(
-            out.stdout.trim() == "192.0.2.7",
-            "{:?} {}",
-            out.stdout,
-            out.stderr
-        );
-        drop(target);
-    }
-    ensure!(frames()? > before + 3, "not over the cable");
-    Ok(())
+    tools::names(on_either)
 }

@@ -39,11 +39,11 @@ pub struct Connection {
     gone: bool,
 }
 
-/// What a connection works with.
+/// What a socket works with.
 pub struct Means<'a, 's> {
     pub sockets: &'a mut Sockets<'s>,
     pub table: &'a Table,
-    /// What bytes pass through.
+    /// What bytes pass through: of UDP as long as a datagram with its header.
     pub piece: &'a mut [u8],
     pub counts: &'a mut AppCounts,
 }

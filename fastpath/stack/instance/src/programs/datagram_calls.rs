@@ -1,6 +1,7 @@
 //! What processes of a program ask of their sockets of UDP.
 use super::calls::{Answer, EDGES, errno, set_all};
-use super::datagrams::{Datagrams, Means, Then};
+use super::connection::{Means, Then};
+use super::datagrams::Datagrams;
 use super::joined::Joined;
 use super::wire::{Name, OptionSet, Response};
 use super::{DATAGRAMS, JOINED, Kind, OF_DATAGRAMS, Place, Programs, table};

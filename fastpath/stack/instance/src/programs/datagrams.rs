@@ -1,10 +1,10 @@
 //! A socket of UDP of a program: datagrams between the engine and the pair whose other end the program has, each with a
 //! [header](super::datagram). At every address it is the kernel's socket, too, whose datagrams go the same way.
+use super::connection::{Means, Then};
 use super::datagram::{HEADER, Head, Message};
 use super::joined::{Came, Joined};
 use super::table::{self, Phase, Row, State, Table};
 use super::wire::Name;
-use crate::app::AppCounts;
 use crate::sockets::Sockets;
 use hopscope_stack_engine::{
     MtuDiscovery, Outbound, RecvFlags as How, SocketError, SocketId, SocketOption,
@@ -32,22 +32,6 @@ pub struct Datagrams {
     unsent: Option<(Outbound, Vec<u8>)>,
     /// Nobody has the other end any more, or both directions are shut.
     gone: bool,
-}
-
-/// What a socket works with.
-pub struct Means<'a, 's> {
-    pub sockets: &'a mut Sockets<'s>,
-    pub table: &'a Table,
-    /// As long as a datagram with its header.
-    pub piece: &'a mut [u8],
-    pub counts: &'a mut AppCounts,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    Waits,
-    Again,
-    Over,
 }
 
 impl Datagrams {

@@ -1,8 +1,9 @@
 //! Sockets of UDP: servers and clients, everywhere and at one address, and the same calls on the kernel's stack.
+use super::super::datagram_tools as tools;
 use super::super::differential::{Of, the_same_programs};
 use super::super::running::{frames, kernel_has_no_datagrams, python, words};
 use super::instance::{Instance, WATCHDOG};
-use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, files, ip};
+use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, ip};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile_c, counts};
@@ -177,98 +178,21 @@ fn waits() -> Result<()> {
     bail!("kernel:\n{}stack:\n{}", said.0, said.1)
 }
 
-/// A real server of names at an address of the stack; dig of the kernel's and on the stack.
 fn names() -> Result<()> {
     let instance = Instance::start(&[])?;
-    let pid = files().join("dnsmasq-pid");
-    let file = format!("--pid-file={}", pid.display());
-    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
-        let before = frames()?;
-        let _ = std::fs::remove_file(&pid);
-        let listen = format!("--listen-address={address}");
-        let server = [
-            "dnsmasq",
-            "--keep-in-foreground",
-            "--no-resolv",
-            "--no-hosts",
-            "--conf-file=/dev/null",
-            "--user=root",
-            "--bind-interfaces",
-            "--address=/name.test/192.0.2.7",
-            &file,
-            &listen,
-        ];
-        let on_either = |on_stack: bool, words: &[&str]| match on_stack {
-            true => instance.run(&[], words),
-            false => on_the_kernel(words),
-        };
-        let mut command = on_either(server_on_stack, &server);
-        let target = Target::spawn_with_ready_file(&mut command, &pid)?;
-        if server_on_stack {
-            kernel_has_no_datagrams(53)?;
-        }
-        let at = format!("@{address}");
-        let client = ["dig", &at, "name.test", "+short", "+tries=1", "+time=20"];
-        let out = run(&mut on_either(!server_on_stack, &client))?;
-        ensure!(
-            out.stdout.trim() == "192.0.2.7",
-            "{:?} {}",
-            out.stdout,
-            out.stderr
-        );
-        // The question, or the answer.
-        ensure!(frames()? > before, "not over the cable");
-        drop(target);
-    }
+    tools::names(|on_stack, words| on_either(&instance, on_stack, words))?;
     instance.has_nothing_left().map(drop)
 }
 
-/// Both ends, both ways: the program itself counts what is lost and out of order.
 fn iperf() -> Result<()> {
     let instance = Instance::start(&[])?;
-    let before = frames()?;
-    let time = counts().pick("1", "10");
-    let pid = files().join("iperf-pid");
-    let file = pid.to_str().context("path")?;
-    for (server_on_stack, address) in [(true, STACK), (false, KERNEL)] {
-        let server = ["iperf3", "-s", "-1", "-B", address, "-I", file];
-        let on_either = |on_stack: bool, words: &[&str]| match on_stack {
-            true => instance.run(&[], words),
-            false => on_the_kernel(words),
-        };
-        for reverse in [&[][..], &["-R"]] {
-            let mut command = on_either(server_on_stack, &server);
-            command.stdout(Stdio::null());
-            let server = Target::spawn_with_ready_file(&mut command, &pid)?;
-            let client = [
-                &[
-                    "iperf3", "-c", address, "-u", "-b", "20M", "-l", "1400", "-t", time, "--json",
-                ],
-                reverse,
-            ]
-            .concat();
-            // It has its file before it listens.
-            let out = loop {
-                let out = run(&mut on_either(!server_on_stack, &client))?;
-                if !out.stdout.contains("Connection refused") {
-                    break out;
-                }
-            };
-            ensure!(
-                out.code == Some(0),
-                "{client:?}: {}{}",
-                out.stdout,
-                out.stderr
-            );
-            let status = server.wait()?;
-            ensure!(status.success(), "the server: {status}");
-            let summary: serde_json::Value = serde_json::from_str(&out.stdout)?;
-            let sum = &summary["end"]["sum"];
-            let packets = sum["packets"].as_u64().context("no packets")?;
-            let lost = sum["lost_packets"].as_u64().context("no losses")?;
-            ensure!(packets > 1_000 && lost * 20 < packets, "{client:?}: {sum}");
-        }
-    }
-    ensure!(frames()? > before + 3_000, "not over the cable");
+    tools::iperf(|on_stack, words| on_either(&instance, on_stack, words))?;
     instance.has_nothing_left().map(drop)
+}
+
+fn on_either(instance: &Instance, on_stack: bool, words: &[&str]) -> Command {
+    match on_stack {
+        true => instance.run(&[], words),
+        false => on_the_kernel(words),
+    }
 }
