@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use hopscope_netio::PortName;
 use hopscope_process::environment;
 use hopscope_stack_engine::config::Address;
+use hopscope_stack_instance::handed;
 use hopscope_stack_instance::handed::policy::{self, Rule};
 use hopscope_stack_instance::handed::{
     ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy,
@@ -14,6 +15,8 @@ use nix::net::if_::if_nametoindex;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::resource::{Resource, getrlimit};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -88,6 +91,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         trace: args.trace,
     };
     let config = serde_json::to_vec(&handed)?;
+    // That much is read of it there.
+    if config.len() > handed::BYTES_MAX {
+        bail!("what the program is to be handed is too long: fewer rules");
+    }
     let config = file("hopscope-stack", &config, true)?;
     let owner = file("hopscope-owner", &[0; 8], false)?;
     // Of the program, whose other entries stay as they are.
@@ -103,17 +110,36 @@ fn policy(args: &RunArgs) -> anyhow::Result<Policy> {
     let mut rules: Vec<Rule> = prefixes.map(Rule::kernels).collect();
     if let Some(path) = &args.policy {
         let at = || path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(at)?;
+        let mut text = String::new();
+        let file = File::open(path).with_context(at)?;
+        let mut file = file.take(policy::FILE_MAX as u64 + 1);
+        file.read_to_string(&mut text).with_context(at)?;
+        if text.len() > policy::FILE_MAX {
+            bail!(
+                "{}: more than {} KiB: no policy",
+                at(),
+                policy::FILE_MAX >> 10
+            );
+        }
         rules.extend(
             policy::rules(&text)
                 .map_err(anyhow::Error::msg)
                 .with_context(at)?,
         );
     }
-    Ok(Policy {
+    let mut policy = Policy {
         wildcard_is_stack: args.wildcard == Wildcard::Stack,
         rules,
-    })
+    };
+    let resolved = |path: &str| {
+        std::fs::canonicalize(path)
+            .ok()?
+            .into_os_string()
+            .into_string()
+            .ok()
+    };
+    policy.resolve(resolved);
+    Ok(policy)
 }
 
 /// The open port, and what the engine in the program is made with.

@@ -11,6 +11,8 @@ pub mod policy;
 
 pub use policy::Policy;
 
+/// Of the configuration.
+pub const BYTES_MAX: usize = 1 << 20;
 /// Holds two numbers of descriptors: of the configuration, and of the file whose lock the owner of the stack has.
 pub const ENVIRONMENT: &str = "HOPSCOPE_STACK";
 

@@ -80,7 +80,7 @@ impl State {
             local: outbound.source,
             hop_limit: outbound.hop_limit,
             traffic_class: outbound.traffic_class,
-            interface: 0,
+            ..Head::default()
         }))
     }
 

@@ -111,7 +111,8 @@ fn check(run: impl Fn(&[&str], &[&str]) -> Command) -> Result<()> {
         (BY_PORT.into(), [true, false, false, true, false, true]),
         (of_program(name), [false; 6]),
         (of_program(path), [false; 6]),
-        (of_program("/bin/python3"), [true; 6]),
+        (of_program("/usr/bin/python3"), [false; 6]),
+        (of_program("/usr/bin/env"), [true; 6]),
         (
             format!("kernel address={KERNEL}/32 connect\n"),
             [false, false, false, false, true, true],
@@ -160,6 +161,7 @@ fn refused() -> Result<()> {
         ),
         ("stack address=::1\n", ["line 1", "no loopback"]),
         ("kernel port=22,\n", ["line 1", "no ports"]),
+        (&"kernel\n".repeat(100_000), ["more than", "no policy"]),
     ] {
         std::fs::write(&file, text)?;
         expect(&mut on_the_stack(&["--policy", policy], &["true"]), &words)?;

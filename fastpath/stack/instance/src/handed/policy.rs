@@ -12,8 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
-/// Rules of one file: all of them are in what a process is handed.
+/// Rules of one file, and its bytes: all of them are in what a process is handed.
 pub const RULES_MAX: usize = 4_096;
+pub const FILE_MAX: usize = 256 << 10;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -69,6 +70,19 @@ impl Policy {
     #[must_use]
     pub fn names_programs(&self) -> bool {
         self.rules.iter().any(|rule| rule.program.is_some())
+    }
+
+    /// Programs that are named by a link are the files that it leads to.
+    pub fn resolve(&mut self, resolved: impl Fn(&str) -> Option<String>) {
+        for program in self
+            .rules
+            .iter_mut()
+            .filter_map(|rule| rule.program.as_mut())
+        {
+            if let Some(path) = program.contains('/').then(|| resolved(program)).flatten() {
+                *program = path;
+            }
+        }
     }
 
     /// Leaves out what is of other programs than the one in this file.
@@ -155,14 +169,25 @@ fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
     };
     let address: IpAddr = address.parse().map_err(|_| bad())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
-    let bits = bits.unwrap_or(most);
-    (bits <= most).then_some((address, bits)).ok_or_else(bad)
+    let bits = bits
+        .filter(|bits| *bits <= most)
+        .or(bits.is_none().then_some(most));
+    let bits = bits.ok_or_else(bad)?;
+    // Addresses are compared as those of IPv4 where they are mapped.
+    match address.to_canonical() {
+        v4 @ IpAddr::V4(_) if address.is_ipv6() => Ok((v4, bits.checked_sub(96).ok_or_else(bad)?)),
+        address => Ok((address, bits)),
+    }
 }
 
 fn ports(text: &str) -> Result<Vec<(u16, u16)>, String> {
+    let number = |text: &str| {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u16>().ok()).flatten()
+    };
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let range = (first.parse().ok()?, last.parse().ok()?);
+        let range = (number(first)?, number(last)?);
         (range.0 <= range.1).then_some(range)
     };
     let found: Option<Vec<_>> = text.split(',').map(range).collect();
@@ -183,6 +208,7 @@ impl FromStr for Rule {
                 return Err(format!("{other}: a rule begins with stack or kernel"));
             }
         };
+        let mut words = words.take_while(|word| !word.starts_with('#'));
         words.try_for_each(|word| rule.add(word))?;
         match (rule.whose, rule.address) {
             (Whose::Stack, Some((address, _))) if address.to_canonical().is_loopback() => {
@@ -193,15 +219,15 @@ impl FromStr for Rule {
     }
 }
 
-/// The rules of a file: one a line, `#` begins a comment.
+/// The rules of a file: one a line; a word that begins with `#` begins a comment.
 ///
 /// # Errors
 /// The line's number, and what is wrong with it.
 pub fn rules(text: &str) -> Result<Vec<Rule>, String> {
     let lines = text.lines().enumerate();
-    let lines = lines.map(|(n, line)| (n + 1, line.split('#').next().unwrap_or_default().trim()));
+    let lines = lines.map(|(n, line)| (n + 1, line.trim()));
     let rules: Result<Vec<Rule>, String> = lines
-        .filter(|(_, line)| !line.is_empty())
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(n, line)| line.parse().map_err(|why| format!("line {n}: {why}")))
         .collect();
     match rules? {

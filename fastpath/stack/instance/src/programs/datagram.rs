@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Of the header, before the datagram's own bytes; little-endian numbers:
 ///
 /// ```text
-/// kind 1 | flags 1 | hops 1 | class 1 | peer's port 2 | 0 2 | peer 16 | local 16 | interface or errno 4 | count 4
+/// kind 1 | flags 1 | hops 1 | class 1 | peer's port 2 | 0 2 | peer 16 | local 16 | interface or errno 4 | count or answers 4
 /// ```
 pub const HEADER: usize = 48;
 /// Of a datagram, with its header.
@@ -30,6 +30,8 @@ pub struct Head {
     pub traffic_class: Option<u8>,
     /// The number of the device that it came by.
     pub interface: u32,
+    /// Of IPv4, by the kernel's stack: where an answer comes from (ipi_spec_dst in ip(7)), which of a group's is another one.
+    pub answers: Option<Ipv4Addr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,9 @@ impl Message {
                     bytes[3] = class;
                 }
                 bytes[40..44].copy_from_slice(&head.interface.to_le_bytes());
+                if let Some(answers) = head.answers {
+                    bytes[44..48].copy_from_slice(&answers.octets());
+                }
             }
         }
         bytes
@@ -101,6 +106,10 @@ impl Message {
                     hop_limit: has(HOPS).then_some(bytes[2]),
                     traffic_class: has(CLASS).then_some(bytes[3]),
                     interface: word(40),
+                    answers: bytes
+                        .last_chunk()
+                        .map(|four: &[u8; 4]| Ipv4Addr::from(*four))
+                        .filter(|ip| !ip.is_unspecified()),
                 }))
             }
             _ => None,
@@ -136,6 +145,7 @@ mod tests {
             hop_limit: Some(0),
             traffic_class: Some(255),
             interface: 7,
+            answers: Some(Ipv4Addr::new(10, 0, 0, 9)),
         };
         let error = Message::Error {
             errno: 111,

@@ -228,7 +228,7 @@ impl Datagrams {
             local: Some(inbound.to),
             hop_limit: Some(inbound.hop_limit),
             traffic_class: Some(inbound.traffic_class),
-            interface: 0,
+            ..Head::default()
         };
         // Connected to a peer of the kernel's, it hears nobody else.
         let done = match self.told.by_kernel {

@@ -112,6 +112,7 @@ fn note(head: &mut Head, part: &ControlMessageOwned) {
             let to = u32::from_be(info.ipi_addr.s_addr);
             head.local = Some(Ipv4Addr::from(to).into());
             head.interface = info.ipi_ifindex as u32;
+            head.answers = Some(Ipv4Addr::from(u32::from_be(info.ipi_spec_dst.s_addr)));
         }
         ControlMessageOwned::Ipv6PacketInfo(info) => {
             head.local = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());

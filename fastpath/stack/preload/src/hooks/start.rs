@@ -47,7 +47,7 @@ fn load(text: &str) -> Result<(), String> {
     let (config, owner) = text.split_once(',').ok_or("two numbers are expected")?;
     let number = |text: &str| text.parse::<i32>().map_err(|error| error.to_string());
     let (config, owner) = (number(config)?, number(owner)?);
-    let mut bytes = vec![0; 1 << 20];
+    let mut bytes = vec![0; handed::BYTES_MAX];
     let len = kernel::read_at(config, &mut bytes, 0)
         .map_err(|errno| format!("its descriptor was closed on the way (errno {errno})"))?;
     let mut handed: Handed = handed::parse(&bytes[..len as usize])?;

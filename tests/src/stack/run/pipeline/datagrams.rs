@@ -12,6 +12,11 @@ use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Dnsmasq, Gcc, Iperf, Netns, Python3};
+    suite.case(
+        "stack::pipeline_says_where_datagrams_were_sent",
+        &[Netns, Python3],
+        packet_info,
+    );
     for how in ["blocking", "epoll", "asyncio"] {
         let name = format!("stack::pipeline_serves_datagrams_with_python_{how}");
         suite.case(name, &[Netns, Python3], move || serves(how));
@@ -176,6 +181,26 @@ fn waits() -> Result<()> {
         }
     }
     bail!("kernel:\n{}stack:\n{}", said.0, said.1)
+}
+
+/// An answer goes out by the stack that the question came in by, as IP_PKTINFO says.
+fn packet_info() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("packet_info.py", &["7004", "3"]);
+    let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
+    let client = UdpSocket::bind("0.0.0.0:0")?;
+    client.set_read_timeout(Some(WATCHDOG))?;
+    for address in [KERNEL, STACK, "127.0.0.1"] {
+        client.send_to(b"?", (address, 7004))?;
+        let mut said = [0; 64];
+        let (len, from) = client.recv_from(&mut said)?;
+        let said = std::str::from_utf8(&said[..len])?;
+        ensure!(said == format!("{address} {address}"), "{address}: {said}");
+        ensure!(from.ip().to_string() == address, "{address}: {from}");
+    }
+    let status = server.wait()?;
+    ensure!(status.success(), "{status}");
+    instance.has_nothing_left().map(drop)
 }
 
 fn names() -> Result<()> {

@@ -84,6 +84,9 @@ impl Connection {
         if needed || unsent {
             self.send_reset(cx);
         }
+        // As tcp_set_state() of Linux, whoever resets.
+        let was_open = matches!(self.state, TcpState::Established | TcpState::CloseWait);
+        cx.counters.tcp_estab_resets += u64::from(was_open);
         self.send.buffer.clear(cx.pool);
         self.finish();
     }

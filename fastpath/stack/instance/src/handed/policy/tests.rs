@@ -63,6 +63,18 @@ fn what_is_no_rule_is_said_by_line() {
             "line 1: port=70000: no ports, as 80,8000-8099",
         ),
         (
+            "kernel udp#c",
+            "line 1: udp#c: expected program=NAME, address=IP/LEN, port=N,N-N, tcp, udp, bind or connect",
+        ),
+        (
+            "kernel port=+5",
+            "line 1: port=+5: no ports, as 80,8000-8099",
+        ),
+        (
+            "kernel address=::ffff:10.0.0.0/95",
+            "line 1: ::ffff:10.0.0.0/95: no address, and no prefix IP/LEN",
+        ),
+        (
             "kernel address=10.0.0.0/33",
             "line 1: 10.0.0.0/33: no address, and no prefix IP/LEN",
         ),
@@ -101,4 +113,21 @@ fn prefixes() {
     assert!(within("fd00::9", "fd00::2", 64));
     assert!(!within("fd00::9", "10.0.0.2", 0));
     assert!(!within("10.0.0.3", "10.0.0.2", 32));
+}
+
+#[test]
+fn mapped_addresses_are_those_of_ipv4() {
+    let policy = policy("kernel address=::ffff:10.0.0.0/120");
+    let tcp = |at| policy.whose(asked(SocketKind::Tcp, Call::Connect, at));
+    assert_eq!(tcp("10.0.0.9:1"), Some(Whose::Kernel));
+    assert_eq!(tcp("[::ffff:10.0.0.9]:1"), Some(Whose::Kernel));
+    assert_eq!(tcp("10.0.1.9:1"), None);
+}
+
+#[test]
+fn links_are_what_they_lead_to() {
+    let mut policy = policy("kernel program=/usr/bin/python3\nkernel program=python3");
+    policy.resolve(|path| (path == "/usr/bin/python3").then(|| "/usr/bin/python3.11".into()));
+    policy.keep_those_of(Path::new("/usr/bin/python3.11"));
+    assert_eq!(policy.rules.len(), 1);
 }

@@ -161,12 +161,12 @@ fn tell(name: Name, head: &Head, (len, room): (usize, usize), told: &mut Told) {
     };
     let _ = lock::with(|state| {
         let device = state.handed.instance().map_or(0, |there| there.index);
-        let interface = if head.interface == 0 {
-            device
-        } else {
-            head.interface
+        let answers = head.answers.map(|ip| (IpAddr::V4(ip), 32));
+        let (interface, own) = match head.interface {
+            0 => (device, &state.handed.reach.addresses[..]),
+            by_kernel => (by_kernel, answers.as_slice()),
         };
-        let interface = (interface, &state.handed.reach.addresses[..]);
+        let interface = (interface, own);
         control::tell(&inbound, wants, interface, told);
     });
 }
