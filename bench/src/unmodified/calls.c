@@ -1,6 +1,6 @@
 /* What a call costs on a descriptor that is none of the stack's: a byte to /dev/null.
  *
- *   calls ROUNDS    prints "ready", then the least time of a round's calls, in nanoseconds each
+ *   calls BATCHES    prints the least time of a batch, in nanoseconds a call
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
   if (argc != 2) return 2;
   int fd = open("/dev/null", O_WRONLY);
   double least = 1e12;
-  for (long round = atol(argv[1]); round > 0; round--) {
+  for (long batch = atol(argv[1]); batch > 0; batch--) {
     double start = now_ns();
     for (int n = 0; n < CALLS; n++)
       if (write(fd, "x", 1) != 1) return 1;

@@ -1,10 +1,12 @@
-//! Programs that everybody has, over UDP on either stack: dnsmasq and dig, iperf3.
+//! Programs over UDP on either stack: dnsmasq and dig, iperf3, a server on every address.
 use super::running::{frames, kernel_has_no_datagrams};
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Target, counts};
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A real server of names at an address of the stack; dig of the kernel's and on the stack.
 pub(super) fn names(on_either: impl Fn(bool, &[&str]) -> Command) -> Result<()> {
@@ -90,5 +92,30 @@ pub(super) fn iperf(on_either: impl Fn(bool, &[&str]) -> Command) -> Result<()> 
         }
     }
     ensure!(frames()? > before + 3_000, "not over the cable");
+    Ok(())
+}
+
+/// A server on every address is asked over the cable and over loopback, and told to end: each answer comes from where the question went.
+pub(super) fn ask_everywhere(how: &str) -> Result<()> {
+    let client = UdpSocket::bind("0.0.0.0:0")?;
+    client.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let before = frames()?;
+    let mut over_cable = Vec::new();
+    for address in [STACK, "127.0.0.1", STACK, "127.0.0.1", STACK] {
+        let ends = over_cable.len() == 4;
+        let text = if ends { &b"over"[..] } else { b"question" };
+        client.send_to(text, (address, 7))?;
+        let mut back = [0; 100];
+        let (len, from) = client
+            .recv_from(&mut back)
+            .with_context(|| format!("{how}: {address}"))?;
+        ensure!(&back[..len] == text, "{how}: {address}: {len} bytes");
+        ensure!(from.ip().to_string() == address, "{how}: {from}");
+        over_cable.push(frames()? - before);
+    }
+    ensure!(
+        over_cable[0] > 0 && over_cable[1] == over_cable[0] && over_cable[2] > over_cable[1],
+        "{over_cable:?}"
+    );
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::running::{
     words,
 };
 use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, files};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, counts};
 use std::fs::File;
@@ -102,26 +102,7 @@ fn everywhere() -> Result<()> {
     ] {
         let server = python("datagram_echo.py", &[how, local, PORT]);
         let server = Server::start(&words(&server))?;
-        let client = UdpSocket::bind("0.0.0.0:0")?;
-        client.set_read_timeout(Some(Duration::from_secs(20)))?;
-        let before = frames()?;
-        let mut over_cable = Vec::new();
-        for address in [STACK, "127.0.0.1", STACK, "127.0.0.1", STACK] {
-            let ends = over_cable.len() == 4;
-            let text = if ends { &b"over"[..] } else { b"question" };
-            client.send_to(text, (address, 7))?;
-            let mut back = [0; 100];
-            let (len, from) = client
-                .recv_from(&mut back)
-                .with_context(|| format!("{how}: {address}"))?;
-            ensure!(&back[..len] == text, "{how}: {address}: {len} bytes");
-            ensure!(from.ip().to_string() == address, "{how}: {from}");
-            over_cable.push(frames()? - before);
-        }
-        ensure!(
-            over_cable[0] > 0 && over_cable[1] == over_cable[0] && over_cable[2] > over_cable[1],
-            "{over_cable:?}"
-        );
+        tools::ask_everywhere(how)?;
         server.ends()?;
     }
     // In the stack alone where that is asked for.

@@ -97,7 +97,7 @@ impl Rule {
     pub fn kernels(prefix: (IpAddr, u8)) -> Rule {
         Rule {
             call: Some(Call::Connect),
-            address: Some(prefix),
+            address: Some(unmapped(prefix).unwrap_or(prefix)),
             ..Rule::of(Whose::Kernel)
         }
     }
@@ -173,10 +173,14 @@ fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
         .filter(|bits| *bits <= most)
         .or(bits.is_none().then_some(most));
     let bits = bits.ok_or_else(bad)?;
-    // Addresses are compared as those of IPv4 where they are mapped.
+    unmapped((address, bits)).ok_or_else(bad)
+}
+
+/// Addresses are compared as those of IPv4 where they are mapped (`::ffff:0:0/96`). `None`: a part of those, and others.
+fn unmapped((address, bits): (IpAddr, u8)) -> Option<(IpAddr, u8)> {
     match address.to_canonical() {
-        v4 @ IpAddr::V4(_) if address.is_ipv6() => Ok((v4, bits.checked_sub(96).ok_or_else(bad)?)),
-        address => Ok((address, bits)),
+        v4 @ IpAddr::V4(_) if address.is_ipv6() => Some((v4, bits.checked_sub(96)?)),
+        address => Some((address, bits)),
     }
 }
 

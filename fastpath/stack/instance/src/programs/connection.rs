@@ -117,7 +117,7 @@ impl Connection {
         self.gone |= gone;
     }
 
-    /// Whether it is to be looked at again, which is said once.
+    /// It is to be looked at again ([`Connection::look_again`]).
     pub fn is_unsure(&self) -> bool {
         self.unsure
     }

@@ -111,26 +111,7 @@ fn everywhere() -> Result<()> {
     ] {
         let server = python("datagram_echo.py", &[how, local, PORT]);
         let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
-        let client = UdpSocket::bind("0.0.0.0:0")?;
-        client.set_read_timeout(Some(WATCHDOG))?;
-        let before = frames()?;
-        let mut over_cable = Vec::new();
-        for address in [STACK, "127.0.0.1", STACK, "127.0.0.1", STACK] {
-            let ends = over_cable.len() == 4;
-            let text = if ends { &b"over"[..] } else { b"question" };
-            client.send_to(text, (address, 7))?;
-            let mut back = [0; 100];
-            let (len, from) = client
-                .recv_from(&mut back)
-                .with_context(|| format!("{how}: {address}"))?;
-            ensure!(&back[..len] == text, "{how}: {address}: {len} bytes");
-            ensure!(from.ip().to_string() == address, "{how}: {from}");
-            over_cable.push(frames()? - before);
-        }
-        ensure!(
-            over_cable[0] > 0 && over_cable[1] == over_cable[0] && over_cable[2] > over_cable[1],
-            "{over_cable:?}"
-        );
+        tools::ask_everywhere(how)?;
         ensure!(server.wait()?.success(), "{how}: the server failed");
     }
     // In the stack alone where that is asked for.

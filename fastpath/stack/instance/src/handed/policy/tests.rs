@@ -122,6 +122,8 @@ fn mapped_addresses_are_those_of_ipv4() {
     assert_eq!(tcp("10.0.0.9:1"), Some(Whose::Kernel));
     assert_eq!(tcp("[::ffff:10.0.0.9]:1"), Some(Whose::Kernel));
     assert_eq!(tcp("10.0.1.9:1"), None);
+    let mapped = Rule::kernels(("::ffff:10.0.0.0".parse().unwrap(), 120));
+    assert_eq!(mapped, Rule::kernels(("10.0.0.0".parse().unwrap(), 24)));
 }
 
 #[test]
