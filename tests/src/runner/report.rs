@@ -87,7 +87,7 @@ impl Report {
             }
             Outcome::Failed(reason) => {
                 // Why it gave up is the last that it said.
-                let last = reason.lines().last().unwrap_or_default();
+                let last = reason.trim_end().lines().last().unwrap_or_default();
                 self.failed.push(format!("{name}: {last}"));
                 println!("FAIL  {name} ({seconds:.1} s)");
                 for line in reason.lines() {

@@ -18,7 +18,7 @@ use hopscope_serving::privileges::RunAs;
 use hopscope_stack_engine::Event;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -30,6 +30,7 @@ mod datagram_calls;
 mod datagrams;
 mod joined;
 mod listener;
+mod names;
 pub mod passing;
 mod requests;
 mod runs;
@@ -41,7 +42,8 @@ use connection::{Connection, Means, PIECE, Then};
 use datagram::DATAGRAM_MAX;
 use datagrams::Datagrams;
 use listener::Listener;
-use table::{Phase, Table};
+use names::{Kind, Names, Of};
+use table::{Phase, SOCKETS_MAX, Table};
 use wire::{Accepted, Name};
 
 /// Sources of descriptors.
@@ -79,25 +81,6 @@ struct Run {
     /// Nobody has the door's other end.
     is_gone: bool,
     channels: usize,
-    table: Table,
-    names: HashMap<Name, Place>,
-    /// Of the programs' ends of pairs.
-    inodes: HashMap<u64, Name>,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    key: u64,
-    kind: Kind,
-    inode: u64,
-}
-
-/// Where its key is one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Connection,
-    Listener,
-    Datagrams,
 }
 
 struct Channel {
@@ -111,10 +94,11 @@ pub struct Programs {
     poll: Option<Poll>,
     runs: Slab<Run>,
     channels: Slab<Channel>,
-    /// Each with its run.
-    connections: Slab<(u64, Connection)>,
-    listeners: Slab<(u64, Listener)>,
-    datagrams: Slab<(u64, Datagrams)>,
+    table: Table,
+    names: Names,
+    connections: Slab<Connection>,
+    listeners: Slab<Listener>,
+    datagrams: Slab<Datagrams>,
     /// Tokens of those that have more to do.
     again: VecDeque<u64>,
     /// When all is looked at again, because there was no descriptor for something.
@@ -139,12 +123,17 @@ impl Programs {
             let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
             raised.map_err(limits("raising RLIMIT_NOFILE"))?;
         }
+        let sockets_max = (hard - SPARE.min(hard / 4)).min(SOCKETS_MAX.into());
+        let table =
+            Table::new(sockets_max as u32).map_err(InstanceError::system("a table of sockets"))?;
         Ok(Programs {
             endpoint: Endpoint::open(path, false)?,
             offer,
             poll: None,
             runs: Slab::default(),
             channels: Slab::default(),
+            table,
+            names: Names::default(),
             connections: Slab::default(),
             listeners: Slab::default(),
             datagrams: Slab::default(),
@@ -154,7 +143,7 @@ impl Programs {
             look_again: None,
             piece: vec![0; DATAGRAM_MAX.max(PIECE)].into(),
             counts: AppCounts::default(),
-            sockets_max: (hard - SPARE.min(hard / 4)) as usize,
+            sockets_max: sockets_max as usize,
         })
     }
 
@@ -167,16 +156,13 @@ impl Programs {
     }
 
     fn serve(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        let Some((run, connection)) = self.connections.get(key) else {
-            return;
-        };
-        let Some(run) = self.runs.get(*run) else {
+        let Some(connection) = self.connections.get(key) else {
             return;
         };
         let was_unsure = connection.is_unsure();
         let then = connection.turn(&mut Means {
             sockets,
-            table: &run.table,
+            table: &self.table,
             piece: &mut self.piece[..PIECE],
             counts: &mut self.counts,
         });
@@ -199,28 +185,21 @@ impl Programs {
     }
 
     fn forget_connection(&mut self, key: u64) {
-        if let Some((run, connection)) = self.connections.remove(key) {
-            self.forget_name(run, connection.name);
+        if let Some(connection) = self.connections.remove(key) {
+            self.forget_name(connection.name);
         }
     }
 
-    fn forget_name(&mut self, key: u64, name: Name) {
-        if let Some(run) = self.runs.get(key) {
-            if let Some(place) = run.names.remove(&name) {
-                run.inodes.remove(&place.inode);
-            }
-            run.table.give_back(name);
-        }
-        self.remove_if_over(key);
+    fn forget_name(&mut self, name: Name) {
+        self.names.remove(name);
+        self.table.give_back(name);
     }
 
     /// A new socket whose call has failed.
     fn forget(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) {
-        let found = self.runs.get(run).and_then(|run| run.names.get(&name));
-        if let Some(place) = found
-            .copied()
-            .filter(|place| place.kind == Kind::Connection)
-            && let Some((_, connection)) = self.connections.get(place.key)
+        if let Ok(place) = self.names.find(run, name)
+            && place.kind == Kind::Connection
+            && let Some(connection) = self.connections.get(place.key)
         {
             sockets.close(connection.id);
             self.forget_connection(place.key);
@@ -228,15 +207,15 @@ impl Programs {
     }
 
     fn end_listener(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        if let Some((run, listener)) = self.listeners.remove(key) {
+        if let Some(listener) = self.listeners.remove(key) {
             sockets.close(listener.id);
-            self.forget_name(run, listener.name);
+            self.forget_name(listener.name);
         }
     }
 
     /// A listener whose pair may take more.
     fn push_on(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        let Some((_, listener)) = self.listeners.get(key) else {
+        let Some(listener) = self.listeners.get(key) else {
             return;
         };
         if listener.has_room() {
@@ -249,10 +228,10 @@ impl Programs {
     /// Connections of the engine's listener, while its pair takes them.
     fn accept(&mut self, sockets: &mut Sockets<'_>, key: u64) {
         loop {
-            let Some((run, listener)) = self.listeners.get(key) else {
+            let Some(listener) = self.listeners.get(key) else {
                 return;
             };
-            let (run, ipv6) = (*run, listener.ipv6);
+            let (of, ipv6) = (Of::Listener(listener.name), listener.ipv6);
             if !listener.can_push() {
                 return;
             }
@@ -265,26 +244,23 @@ impl Programs {
                 break;
             }
             // Before a connection is taken out of the engine's queue: it stays there while there is nothing to put it into.
-            let Ok(pair) = self.pair(run) else {
+            let Ok(pair) = self.pair() else {
                 self.later = Some(sockets.now + LATER);
                 return;
             };
             let Ok((id, _)) = sockets.engine.accept(listener) else {
                 break;
             };
-            match self.add(sockets, run, (id, ipv6), Phase::Connected, pair) {
-                Ok((name, fd)) => {
+            match self.add(sockets, of, (id, ipv6), Phase::Connected, pair) {
+                Ok((name, connection, fd)) => {
                     self.counts.accepted += 1;
-                    if let Some((_, listener)) = self.listeners.get(key) {
+                    if let Some(listener) = self.listeners.get(key) {
                         listener.push(Accepted::Ours(name), fd);
                         if listener.is_stuck() {
                             self.later = Some(sockets.now + LATER);
                         }
                     }
-                    let place = self.runs.get(run).and_then(|run| run.names.get(&name));
-                    if let Some(place) = place.copied() {
-                        self.serve(sockets, place.key);
-                    }
+                    self.serve(sockets, connection);
                 }
                 Err(_) => {
                     let _ = sockets.engine.abort(sockets.now, id);
@@ -296,7 +272,7 @@ impl Programs {
     }
 
     fn accept_from_kernel(&mut self, now: Ns, key: u64) {
-        if let Some((_, listener)) = self.listeners.get(key) {
+        if let Some(listener) = self.listeners.get(key) {
             listener.accept_from_kernel();
             if listener.is_stuck() {
                 self.counts.descriptors_missing += 1;
@@ -341,7 +317,7 @@ impl App for Programs {
                 DOOR => self.door(key),
                 CHANNEL => self.request(sockets, key),
                 CONNECTION => {
-                    if let Some((_, connection)) = self.connections.get(key) {
+                    if let Some(connection) = self.connections.get(key) {
                         connection.is_ready(flags);
                         self.serve(sockets, key);
                     }
@@ -352,19 +328,19 @@ impl App for Programs {
                     let reads = flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);
                     let writes = flags.contains(EpollFlags::EPOLLOUT);
                     let gone = flags.contains(EpollFlags::EPOLLHUP);
-                    if let Some((_, datagrams)) = self.datagrams.get(key) {
+                    if let Some(datagrams) = self.datagrams.get(key) {
                         datagrams.is_ready(reads, writes, gone);
                         self.serve_datagrams(sockets, key);
                     }
                 }
                 JOINED => {
-                    if let Some((_, datagrams)) = self.datagrams.get(key) {
+                    if let Some(datagrams) = self.datagrams.get(key) {
                         datagrams.kernel.ready = true;
                         self.serve_datagrams(sockets, key);
                     }
                 }
                 KERNEL => {
-                    if let Some((_, listener)) = self.listeners.get(key) {
+                    if let Some(listener) = self.listeners.get(key) {
                         listener.kernel_ready = true;
                         self.accept_from_kernel(sockets.now, key);
                     }
@@ -397,7 +373,7 @@ impl App for Programs {
         }
         if self.look_again.take_if(|at| *at <= sockets.now).is_some() {
             for key in std::mem::take(&mut self.unsure) {
-                if let Some((_, connection)) = self.connections.get(key) {
+                if let Some(connection) = self.connections.get(key) {
                     connection.look_again();
                     self.serve(sockets, key);
                 }

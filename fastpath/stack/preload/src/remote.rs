@@ -12,7 +12,7 @@ use crate::table::{self, Entry};
 use hopscope_stack_abi::address;
 use hopscope_stack_instance::programs::connection::fill;
 use hopscope_stack_instance::programs::table::Phase;
-use hopscope_stack_instance::programs::wire::{Name, Request, Response, Which};
+use hopscope_stack_instance::programs::wire::{Name, Request, Response, Which, Whose};
 use nix::libc;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -220,22 +220,30 @@ impl State {
         // As many as an answer holds.
         for pairs in pairs.chunks(256) {
             let inodes = pairs.iter().map(|(_, inode)| *inode).collect();
-            let Ok((Response::Who(names), _)) = self.ask(&Request::Who { inodes }, None) else {
+            let Ok((Response::Whose(all), _)) = self.ask(&Request::Whose { inodes }, None) else {
                 return;
             };
-            for ((fd, _), name) in pairs.iter().zip(names) {
-                if let Some(name) = name {
-                    let of = rows::datagrams(name);
-                    table::set(
-                        *fd,
-                        of.map_or(Entry::Instance(name), |_| Entry::Datagrams(name)),
-                    );
-                    // What was told before was told to others.
-                    if let (Some(of), Some(instance)) = (of, &mut self.instance) {
-                        instance.hear_of(name, of.errors);
-                    }
-                }
+            for ((fd, _), whose) in pairs.iter().zip(all) {
+                let name = match whose {
+                    Whose::Yours(name) => name,
+                    Whose::Others => match self.ask(&Request::Share, Some(kernel::borrow(*fd))) {
+                        Ok((Response::Socket(name), _)) => name,
+                        _ => continue,
+                    },
+                    Whose::Nobodys => continue,
+                };
+                self.is_known(*fd, name);
             }
+        }
+    }
+
+    fn is_known(&mut self, fd: i32, name: Name) {
+        let of = rows::datagrams(name);
+        let entry = of.map_or(Entry::Instance(name), |_| Entry::Datagrams(name));
+        table::set(fd, entry);
+        // What was told before was told to others.
+        if let (Some(of), Some(instance)) = (of, &mut self.instance) {
+            instance.hear_of(name, of.errors);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Whose a descriptor is, by one load.
-use hopscope_stack_instance::programs::table::{GENERATIONS, ROWS};
+use hopscope_stack_instance::programs::table::{GENERATIONS, ROWS_MAX};
 use hopscope_stack_instance::programs::wire::Name;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ const EPOLL: u64 = 1 << 31;
 const INSTANCE: u64 = 1 << 63;
 /// Of UDP: rows are fewer.
 const DATAGRAMS: u64 = 1 << 31;
-const _: () = assert!((ROWS as u64) < DATAGRAMS);
+const _: () = assert!((ROWS_MAX as u64) < DATAGRAMS);
 
 fn word(fd: i32) -> Option<&'static AtomicU64> {
     let fd = usize::try_from(fd).ok()?;

@@ -1,6 +1,7 @@
 """A server whose sockets go from process to process: HOW ADDRESS [PROGRAM]. Each connection is echoed by who got it."""
 import array
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -69,6 +70,48 @@ elif how == "prefork":
     ready()
     for _ in range(3):
         assert os.wait()[1] == 0
+elif how == "gives":
+    # All that it has goes to a program that was started apart, with a connection that nobody has accepted yet.
+    server = listen()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind((address, 7))
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(sys.argv[3])
+    door.listen()
+    ready()
+    connection, _ = server.accept()
+    assert connection.recv(3) == b"one"
+    select.select([server], [], [])
+    taker, _ = door.accept()
+    rights = array.array("i", [one.fileno() for one in (server, connection, datagrams)])
+    taker.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    assert taker.recv(1) == b""
+elif how == "takes":
+    giver = socket.socket(socket.AF_UNIX)
+    giver.connect(sys.argv[3])
+    _, ((_, _, fds),), _, _ = giver.recvmsg(1, 64)
+    server, connection, datagrams = [socket.socket(fileno=fd) for fd in array.array("i", fds)]
+    assert server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+    assert [one.getsockname() for one in (server, connection, datagrams)] == [(address, 7)] * 3
+    giver.close()
+
+    def is_whole(one):
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        # ESTABLISHED, or CLOSE-WAIT.
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[0] in (1, 8)
+        return one.getpeername()
+
+    is_whole(connection)
+    connection.sendall(b"two")
+    echo(connection)
+    for _ in range(2):
+        connection, peer = server.accept()
+        assert is_whole(connection) == peer
+        echo(connection)
+    data, peer = datagrams.recvfrom(100)
+    assert datagrams.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_DGRAM
+    datagrams.sendto(data, peer)
 elif how == "executes":
     server = listen()
     server.set_inheritable(True)

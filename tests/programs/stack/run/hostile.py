@@ -1,6 +1,7 @@
 """Says what it must not to an instance: SOCKET VERSION SEED ROUNDS."""
 import array
 import json
+import mmap
 import os
 import random
 import socket
@@ -38,12 +39,17 @@ def welcome(stream):
     for _, _, fds in control:
         for fd in array.array("i", fds):
             # Processes of other users read it, too.
-            for harm in [lambda: os.ftruncate(fd, 0), lambda: os.pwrite(fd, b"x", 0)]:
+            again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+            writes = mmap.PROT_READ | mmap.PROT_WRITE
+            harms = [lambda: os.ftruncate(again, 0), lambda: os.pwrite(again, b"x", 0)]
+            harms += [lambda: os.pwrite(fd, b"x", 0), lambda: mmap.mmap(again, 80, prot=writes)]
+            for harm in harms:
                 try:
                     harm()
                 except OSError:
                     continue
                 raise AssertionError("the table is written")
+            os.close(again)
             os.close(fd)
     return json.loads(data)
 
@@ -58,7 +64,8 @@ REQUESTS = [
     {"SetOption": {"name": {"row": 4294967295, "generation": 4294967295}, "option": [6, 1, []]}},
     {"Option": {"name": {"row": 0, "generation": 1}, "level": 6, "option": 11}},
     {"Queued": {"name": {"row": 0, "generation": 1}}},
-    {"Who": {"inodes": list(range(1000))}},
+    {"Whose": {"inodes": list(range(1000))}},
+    "Share",
 ]
 
 

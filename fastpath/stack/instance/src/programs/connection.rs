@@ -183,8 +183,7 @@ impl Connection {
         let local = sockets.engine.local_address(self.id).ok();
         let peer = sockets.engine.peer_address(self.id).ok();
         let row = Row::new(self.name.generation, State::of(self.phase), self.ipv6);
-        // A program that has cut its own table off is not told.
-        let _ = table.write(self.name.row, &row.with(local, peer));
+        table.write(self.name.row, &row.with(local, peer));
     }
 
     fn move_all(&mut self, with: &mut Means<'_, '_>) -> Result<Then, SocketError> {
@@ -284,7 +283,7 @@ impl Connection {
                     ..State::of(Phase::Connected)
                 };
                 // Before the pair says so.
-                let _ = with.table.set_state(self.name.row, ended);
+                with.table.set_state(self.name.row, ended);
                 let _ = rustix::net::shutdown(&self.pair, rustix::net::Shutdown::Write);
                 return Ok(false);
             }
@@ -319,7 +318,7 @@ impl Connection {
             ended: self.peer_ended,
             errno: error.errno() as u16,
         };
-        let _ = table.set_state(self.name.row, failed);
+        table.set_state(self.name.row, failed);
         sockets.close(self.id);
     }
 }

@@ -3,8 +3,9 @@ use super::calls::{Answer, EDGES, errno, set_all};
 use super::connection::{Means, Then};
 use super::datagrams::Datagrams;
 use super::joined::Joined;
+use super::names::{Kind, Of, Place};
 use super::wire::{Name, OptionSet, Response};
-use super::{DATAGRAMS, JOINED, Kind, OF_DATAGRAMS, Place, Programs, table};
+use super::{DATAGRAMS, JOINED, OF_DATAGRAMS, Programs, table};
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
@@ -34,7 +35,7 @@ impl Programs {
         kernel: Option<OwnedFd>,
     ) -> Answer {
         let kernel = kernel.filter(Joined::is_one).ok_or(libc::EINVAL)?;
-        if !self.has_room_for(run, 2)? {
+        if !self.has_room_for(2) {
             self.counts.descriptors_missing += 1;
             return Err(libc::ENFILE);
         }
@@ -51,7 +52,7 @@ impl Programs {
     fn made_datagrams(
         &mut self,
         sockets: &mut Sockets<'_>,
-        run_key: u64,
+        run: u64,
         id: SocketId,
         opening: &Opening,
         kernel: OwnedFd,
@@ -66,22 +67,17 @@ impl Programs {
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
         let (ours, theirs) = pair.map_err(rustix::io::Errno::raw_os_error)?;
         let inode = fstat(&theirs).map_or(0, |there| there.st_ino);
-        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
-        let name = run.table.take().ok_or(libc::ENFILE)?;
+        let name = self.table.take().ok_or(libc::ENFILE)?;
         let mut datagrams = Datagrams::new((id, name), opening.ipv6, opening.told, kernel, ours);
         datagrams.look_at_options(sockets);
-        datagrams.tell(sockets, &run.table);
-        run.inodes.insert(inode, name);
-        let key = self.datagrams.insert((run_key, datagrams));
-        let place = Place {
-            key,
-            kind: Kind::Datagrams,
-            inode,
-        };
-        run.names.insert(name, place);
+        datagrams.tell(sockets, &self.table);
+        let key = self.datagrams.insert(datagrams);
+        let kind = Kind::Datagrams;
+        self.names
+            .insert(name, Of::Program(run), Place { kind, key }, inode);
         let _ = sockets.engine.set_token(id, OF_DATAGRAMS | key);
         let watched = match (self.datagrams.get(key), &self.poll) {
-            (Some((_, added)), Some(poll)) => poll
+            (Some(added), Some(poll)) => poll
                 .add(added.pair(), Token::new(DATAGRAMS, key), EDGES)
                 .and_then(|()| poll.add(added.kernel.fd(), Token::new(JOINED, key), EDGES)),
             _ => Ok(()),
@@ -94,8 +90,7 @@ impl Programs {
     }
 
     fn datagrams_of(&mut self, run: u64, name: Name) -> Result<u64, i32> {
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let place = run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        let place = self.names.find(run, name)?;
         match place.kind {
             Kind::Datagrams => Ok(place.key),
             Kind::Connection | Kind::Listener => Err(libc::EINVAL),
@@ -112,10 +107,9 @@ impl Programs {
     ) -> Answer {
         let key = self.datagrams_of(run, name)?;
         self.serve_datagrams(sockets, key);
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let (_, datagrams) = self.datagrams.get(key).ok_or(libc::ENOTCONN)?;
+        let datagrams = self.datagrams.get(key).ok_or(libc::ENOTCONN)?;
         change(sockets, datagrams)?;
-        datagrams.tell(sockets, &run.table);
+        datagrams.tell(sockets, &self.table);
         // The kernel's may be its own again.
         datagrams.kernel.ready = true;
         self.serve_datagrams(sockets, key);
@@ -183,22 +177,19 @@ impl Programs {
 
     pub(super) fn kernel_of_datagrams(&mut self, run: u64, name: Name) -> Answer {
         let key = self.datagrams_of(run, name)?;
-        let (_, datagrams) = self.datagrams.get(key).ok_or(libc::ENOTCONN)?;
+        let datagrams = self.datagrams.get(key).ok_or(libc::ENOTCONN)?;
         let fd = datagrams.kernel.fd().try_clone();
         let fd = fd.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         Ok((Response::Done, Some(fd)))
     }
 
     pub(super) fn serve_datagrams(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        let Some((run, datagrams)) = self.datagrams.get(key) else {
-            return;
-        };
-        let Some(run) = self.runs.get(*run) else {
+        let Some(datagrams) = self.datagrams.get(key) else {
             return;
         };
         let then = datagrams.turn(&mut Means {
             sockets,
-            table: &run.table,
+            table: &self.table,
             piece: &mut self.piece,
             counts: &mut self.counts,
         });
@@ -213,12 +204,12 @@ impl Programs {
     }
 
     fn forget_datagrams(&mut self, key: u64) {
-        if let Some((run, datagrams)) = self.datagrams.remove(key) {
+        if let Some(datagrams) = self.datagrams.remove(key) {
             if let Some(poll) = &self.poll {
                 // Others may have the kernel's socket, too.
                 let _ = poll.remove(datagrams.kernel.fd());
             }
-            self.forget_name(run, datagrams.name);
+            self.forget_name(datagrams.name);
         }
     }
 }

@@ -98,7 +98,7 @@ impl Datagrams {
         };
         let mut row = Row::new(self.name.generation, state, self.ipv6).with(local, peer);
         row.datagrams = self.told.to_word();
-        let _ = table.write(self.name.row, &row);
+        table.write(self.name.row, &row);
     }
 
     /// Does what can be done now.

@@ -3,9 +3,10 @@ use super::calls::{Answer, EDGES, errno, set_all};
 use super::connection::{Connection, fill};
 use super::datagram_calls::Opening;
 use super::listener::Listener;
+use super::names::{Kind, Of, Place};
 use super::table::{self, Phase, Row, State};
 use super::wire::{Name, Request, Response, Which};
-use super::{CONNECTION, Kind, LISTENER, Programs};
+use super::{CONNECTION, LISTENER, Programs};
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use hopscope_stack_abi::{options, tcp_info};
@@ -129,22 +130,24 @@ impl Programs {
                 self.want_of_datagrams(sockets, run, name, wants)
             }
             Request::DatagramsKernel { name } => self.kernel_of_datagrams(run, name),
-            Request::Who { inodes } => {
-                let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-                let name = |inode| run.inodes.get(inode).copied();
-                let names = inodes.iter().map(name).collect();
-                Ok((Response::Who(names), None))
+            Request::Whose { inodes } => {
+                let whose = inodes.iter().map(|inode| self.names.whose(run, *inode));
+                Ok((Response::Whose(whose.collect()), None))
+            }
+            Request::Share => {
+                let fd = fd.ok_or(libc::EBADF)?;
+                let inode = fstat(&fd).map_err(|error| error as i32)?.st_ino;
+                Ok((Response::Socket(self.names.share(run, inode)?), None))
             }
         }
     }
 
     fn id_of(&mut self, run: u64, name: Name) -> Result<SocketId, i32> {
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        let place = self.names.find(run, name)?;
         let id = match place.kind {
-            Kind::Connection => self.connections.get(place.key).map(|(_, c)| c.id),
-            Kind::Listener => self.listeners.get(place.key).map(|(_, l)| l.id),
-            Kind::Datagrams => self.datagrams.get(place.key).map(|(_, d)| d.id),
+            Kind::Connection => self.connections.get(place.key).map(|one| one.id),
+            Kind::Listener => self.listeners.get(place.key).map(|one| one.id),
+            Kind::Datagrams => self.datagrams.get(place.key).map(|one| one.id),
         };
         id.ok_or(libc::ENOTCONN)
     }
@@ -186,11 +189,11 @@ impl Programs {
             None => Ok(()),
         };
         let added = done.and_then(|()| {
-            let pair = self.pair(run)?;
-            self.add(sockets, run, (id, ipv6), Phase::Bound, pair)
+            let pair = self.pair()?;
+            self.add(sockets, Of::Program(run), (id, ipv6), Phase::Bound, pair)
         });
         match added {
-            Ok((name, fd)) => Ok((Response::Socket(name), Some(fd))),
+            Ok((name, _, fd)) => Ok((Response::Socket(name), Some(fd))),
             Err(error) => {
                 sockets.close(id);
                 Err(error)
@@ -199,8 +202,8 @@ impl Programs {
     }
 
     /// Both ends for a socket that a program can have. Without, what is accepted stays in the engine's queue.
-    pub(super) fn pair(&mut self, run: u64) -> Result<(OwnedFd, OwnedFd), i32> {
-        let made = match self.has_room_for(run, 1)? {
+    pub(super) fn pair(&mut self) -> Result<(OwnedFd, OwnedFd), i32> {
+        let made = match self.has_room_for(1) {
             true => pair().map_err(rustix::io::Errno::raw_os_error),
             false => Err(libc::ENFILE),
         };
@@ -209,46 +212,39 @@ impl Programs {
     }
 
     /// For a socket with so many descriptors.
-    pub(super) fn has_room_for(&mut self, run: u64, descriptors: usize) -> Result<bool, i32> {
+    pub(super) fn has_room_for(&self, descriptors: usize) -> bool {
         let streams = self.connections.len() + self.listeners.len();
         let there = streams + 2 * self.datagrams.len();
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        Ok(run.table.has_room() && there + descriptors <= self.sockets_max)
+        self.table.has_room() && there + descriptors <= self.sockets_max
     }
 
-    /// A row and a place for a socket of the engine.
+    /// A row and a place for a socket of the engine: its name, its key, and the program's end of the pair.
     pub(super) fn add(
         &mut self,
         sockets: &mut Sockets<'_>,
-        run_key: u64,
+        of: Of,
         (id, ipv6): (SocketId, bool),
         phase: Phase,
         (ours, theirs): (OwnedFd, OwnedFd),
-    ) -> Result<(Name, OwnedFd), i32> {
-        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
-        let name = run.table.take().ok_or(libc::ENFILE)?;
+    ) -> Result<(Name, u64, OwnedFd), i32> {
+        let name = self.table.take().ok_or(libc::ENFILE)?;
         let inode = fstat(&theirs).map_or(0, |there| there.st_ino);
-        run.inodes.insert(inode, name);
         let connection = Connection::new(id, name, ipv6, phase, ours);
-        connection.tell(sockets, &run.table);
-        let key = self.connections.insert((run_key, connection));
-        let place = super::Place {
-            key,
-            kind: Kind::Connection,
-            inode,
-        };
-        run.names.insert(name, place);
+        connection.tell(sockets, &self.table);
+        let key = self.connections.insert(connection);
+        let kind = Kind::Connection;
+        self.names.insert(name, of, Place { kind, key }, inode);
         let _ = sockets.engine.set_token(id, key + 1);
         let poll = self.poll.as_ref().ok_or(libc::EIO)?;
         let watched = match self.connections.get(key) {
-            Some((_, added)) => poll.add(added.pair(), Token::new(CONNECTION, key), EDGES),
+            Some(added) => poll.add(added.pair(), Token::new(CONNECTION, key), EDGES),
             None => Ok(()),
         };
         if let Err(error) = watched {
             self.forget_connection(key);
             return Err(error as i32);
         }
-        Ok((name, theirs))
+        Ok((name, key, theirs))
     }
 
     fn connect(
@@ -259,13 +255,12 @@ impl Programs {
         peer: std::net::SocketAddr,
         filled: usize,
     ) -> Result<(), i32> {
-        let run = self.runs.get(run).ok_or(libc::ENOTCONN)?;
-        let place = *run.names.get(&name).ok_or(libc::ENOTCONN)?;
+        let place = self.names.find(run, name)?;
         let found = self
             .connections
             .get(place.key)
             .filter(|_| place.kind == Kind::Connection);
-        let (_, connection) = found.ok_or(libc::EISCONN)?;
+        let connection = found.ok_or(libc::EISCONN)?;
         match sockets
             .engine
             .connect(sockets.now, connection.id, Some(peer))
@@ -277,7 +272,7 @@ impl Programs {
             }
         }
         connection.connecting(filled);
-        connection.tell(sockets, &run.table);
+        connection.tell(sockets, &self.table);
         Ok(())
     }
 
@@ -312,28 +307,25 @@ impl Programs {
         kernel: Option<OwnedFd>,
     ) -> Result<(), i32> {
         let id = self.id_of(run_key, name)?;
-        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
-        let place = run.names.get(&name).ok_or(libc::ENOTCONN)?;
-        if place.kind == Kind::Datagrams {
+        if self.names.find(run_key, name)?.kind == Kind::Datagrams {
             return Err(libc::EOPNOTSUPP);
         }
         let listen = |sockets: &mut Sockets<'_>| sockets.engine.listen(id, backlog);
         self.settled(sockets, listen).map_err(errno)?;
-        let run = self.runs.get(run_key).ok_or(libc::ENOTCONN)?;
-        let place = run.names.get_mut(&name).ok_or(libc::ENOTCONN)?;
+        let place = self.names.find(run_key, name)?;
         if place.kind == Kind::Listener {
             return Ok(());
         }
-        let (_, connection) = self.connections.remove(place.key).ok_or(libc::ENOTCONN)?;
+        let connection = self.connections.remove(place.key).ok_or(libc::ENOTCONN)?;
         let ipv6 = connection.ipv6;
         let mut listener = Listener::new(id, name, ipv6, connection.into_pair());
         listener.kernel = kernel;
         let local = sockets.engine.local_address(id).ok();
         let row = Row::new(name.generation, State::of(Phase::Listening), ipv6);
-        let _ = run.table.write(name.row, &row.with(local, None));
-        let key = self.listeners.insert((run_key, listener));
-        place.key = key;
-        place.kind = Kind::Listener;
+        self.table.write(name.row, &row.with(local, None));
+        let key = self.listeners.insert(listener);
+        let kind = Kind::Listener;
+        self.names.becomes(name, Place { kind, key });
         let _ = sockets.engine.set_token(id, super::LISTENS | key);
         let watched = self.watch_listener(key);
         if watched.is_err() {
@@ -344,7 +336,7 @@ impl Programs {
 
     fn watch_listener(&mut self, key: u64) -> Result<(), i32> {
         let poll = self.poll.as_ref().ok_or(libc::EIO)?;
-        let (_, listener) = self.listeners.get(key).ok_or(libc::ENOTCONN)?;
+        let listener = self.listeners.get(key).ok_or(libc::ENOTCONN)?;
         let failed = |error| error as i32;
         let token = Token::new(LISTENER, key);
         poll.modify(&listener.pair, token, EDGES).map_err(failed)?;

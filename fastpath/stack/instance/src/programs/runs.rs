@@ -1,6 +1,5 @@
 //! Programs that come and go: their doors, and the channels of their processes.
 use super::passing::{self, RecvFlags, SendFlags};
-use super::table::Table;
 use super::wire::{self, Hello, MESSAGE_MAX, Response, Welcome};
 use super::{ATTACH, CHANNEL, Channel, DOOR, LATER, Programs, Run};
 use crate::Ns;
@@ -8,11 +7,9 @@ use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use nix::libc;
 use nix::sys::epoll::EpollFlags;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketType};
-use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -38,23 +35,15 @@ impl Programs {
                 self.refuse(&door, "as many programs are attached as may be");
                 continue;
             }
-            let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-            let table = memfd_create("hopscope-sockets", flags).map_err(std::io::Error::from);
-            let table = match door.set_nonblocking(true).and(table).and_then(Table::new) {
-                Ok(table) => table,
-                Err(error) => {
-                    self.refuse(&door, &format!("making its table: {error}"));
-                    continue;
-                }
-            };
+            if let Err(error) = door.set_nonblocking(true) {
+                self.refuse(&door, &format!("its door: {error}"));
+                continue;
+            }
             let run = Run {
                 door,
                 is_known: false,
                 is_gone: false,
                 channels: 0,
-                table,
-                names: HashMap::new(),
-                inodes: HashMap::new(),
             };
             let key = self.runs.insert(run);
             let (Some(run), Some(poll)) = (self.runs.get(key), &self.poll) else {
@@ -144,7 +133,7 @@ impl Programs {
         let Some(run) = self.runs.get(key) else {
             return;
         };
-        let file = [run.table.reader()];
+        let file = [self.table.file()];
         let fds = if is_refused { &[][..] } else { &file[..] };
         let sent = passing::send(
             &run.door,
@@ -173,13 +162,14 @@ impl Programs {
         self.remove_if_over(key);
     }
 
-    pub(super) fn remove_if_over(&mut self, key: u64) {
+    fn remove_if_over(&mut self, key: u64) {
         let is_over = self
             .runs
             .get(key)
-            .is_some_and(|run| run.is_gone && run.channels == 0 && run.names.is_empty());
+            .is_some_and(|run| run.is_gone && run.channels == 0);
         if is_over {
             self.runs.remove(key);
+            self.names.forget_program(key);
         }
     }
 

@@ -28,12 +28,12 @@ impl Programs {
     pub(super) fn settle(&mut self, sockets: &mut Sockets<'_>) {
         for key in self.listeners.keys() {
             let listener = self.listeners.get(key);
-            if listener.is_some_and(|(_, listener)| is_hung_up(&listener.pair)) {
+            if listener.is_some_and(|listener| is_hung_up(&listener.pair)) {
                 self.end_listener(sockets, key);
             }
         }
         for key in self.connections.keys() {
-            if let Some((_, socket)) = self.connections.get(key)
+            if let Some(socket) = self.connections.get(key)
                 && socket.phase() == Phase::Bound
                 && is_hung_up(socket.pair())
             {
@@ -42,7 +42,7 @@ impl Programs {
             }
         }
         for key in self.datagrams.keys() {
-            if let Some((_, socket)) = self.datagrams.get(key)
+            if let Some(socket) = self.datagrams.get(key)
                 && is_hung_up(socket.pair())
             {
                 socket.is_ready(true, false, true);

@@ -1,18 +1,24 @@
-//! What a program is told of its sockets without asking: a file in memory with a row for each, which the instance writes and never
-//! reads. A program that changes it deceives itself.
+//! What programs are told of their sockets without asking: a file in memory with a row for each, which the instance alone can write,
+//! and never reads. It is one for all of them, as `/proc/net/tcp` is: sockets go from one program to another.
 use super::wire::Name;
 use hopscope_stack_abi::address;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::libc;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::collections::VecDeque;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
 use std::mem::offset_of;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
 
-/// Rows of a program.
-pub const ROWS: u32 = 32_768;
+/// Rows at most: 20 MiB of addresses in each process, and as much memory as sockets have been.
+pub const ROWS_MAX: u32 = 1 << 18;
+/// Some are never the next one's at once.
+const SPARE: u32 = 256;
+/// Sockets at most, whoever has them.
+pub const SOCKETS_MAX: u32 = ROWS_MAX - SPARE;
 /// Generations, a mask: programs keep them in 31 bits.
 pub const GENERATIONS: u32 = u32::MAX >> 1;
 /// `struct sockaddr_in6` (ip(7), ipv6(7)).
@@ -196,69 +202,76 @@ impl Row {
     }
 
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; ROW_BYTES] {
-        let mut bytes = [0; ROW_BYTES];
-        let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
-        put(offset_of!(Row, generation), &self.generation.to_ne_bytes());
-        put(offset_of!(Row, state), &self.state.to_ne_bytes());
-        put(offset_of!(Row, local_len), &self.local_len.to_ne_bytes());
-        put(offset_of!(Row, peer_len), &self.peer_len.to_ne_bytes());
-        put(offset_of!(Row, local), &self.local);
-        put(offset_of!(Row, peer), &self.peer);
-        put(offset_of!(Row, ipv6), &self.ipv6.to_ne_bytes());
-        put(offset_of!(Row, datagrams), &self.datagrams.to_ne_bytes());
-        bytes
+    pub fn to_words(&self) -> [u32; ROW_BYTES / 4] {
+        let mut words = [0; ROW_BYTES / 4];
+        let [generation, state, local_len, peer_len, rest @ ..] = &mut words;
+        *generation = self.generation;
+        *state = self.state;
+        *local_len = self.local_len;
+        *peer_len = self.peer_len;
+        for (to, four) in rest
+            .iter_mut()
+            .zip(self.local.chunks_exact(4).chain(self.peer.chunks_exact(4)))
+        {
+            *to = u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
+        }
+        rest[2 * ADDRESS / 4] = self.ipv6;
+        rest[2 * ADDRESS / 4 + 1] = self.datagrams;
+        words
     }
 }
 
-/// The rows of one program.
+/// The rows of all programs.
 pub struct Table {
-    file: File,
-    /// The same, to be read alone.
-    reader: File,
+    region: MmapRegion,
+    file: OwnedFd,
+    rows: u32,
     generations: Vec<u32>,
     /// The one that is free longest is taken first: what a row says of a socket that is gone stays there long.
     free: VecDeque<u32>,
 }
 
 impl Table {
-    /// In a new file in memory.
+    /// For so many sockets at a time, in a new file in memory.
     ///
     /// # Errors
-    /// As ftruncate(2), open(2) and fchmod(2); `file` takes no seals.
-    pub fn new(file: OwnedFd) -> io::Result<Table> {
-        let file = File::from(file);
-        file.set_len(u64::from(ROWS) * ROW_BYTES as u64)?;
-        // Shorter, it would end who reads it (SIGBUS).
-        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-        let reader = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        // Processes of a program may be of several users: who has the reader cannot open it otherwise.
-        file.set_permissions(Permissions::from_mode(0o000))?;
+    /// As memfd_create(2), ftruncate(2), mmap(2) and fcntl(2). EINVAL: a kernel before Linux 5.1.
+    pub fn new(sockets: u32) -> io::Result<Table> {
+        let rows = sockets.min(SOCKETS_MAX) + SPARE;
+        let len = rows as usize * ROW_BYTES;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("hopscope-sockets", flags)?;
+        ftruncate(&file, len as u64)?;
+        let of_region = FileOffset::new(File::from(file.try_clone()?), 0);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let region = MmapRegion::build(Some(of_region), len, access, libc::MAP_SHARED);
+        let region = region.map_err(io::Error::other)?;
+        // Shorter, it would end who reads it (SIGBUS). From here on nobody else writes it, root neither.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals)?;
         Ok(Table {
+            region,
             file,
-            reader,
+            rows,
             generations: Vec::new(),
             free: VecDeque::new(),
         })
     }
 
-    /// For the program.
-    pub fn reader(&self) -> BorrowedFd<'_> {
-        self.reader.as_fd()
+    /// For programs.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     pub fn has_room(&self) -> bool {
-        !self.free.is_empty() || (self.generations.len() as u32) < ROWS
+        !self.free.is_empty() || (self.generations.len() as u32) < self.rows
     }
 
     /// A row of its own. `None`: all are in use.
     pub fn take(&mut self) -> Option<Name> {
-        // Some are never the next one's at once.
-        const SPARE: usize = 256;
         let used = self.generations.len() as u32;
-        let row = match self.free.len() {
-            few if few < SPARE && used < ROWS => {
+        let row = match self.free.len() as u32 {
+            few if few < SPARE && used < self.rows => {
                 self.generations.push(0);
                 used
             }
@@ -276,24 +289,32 @@ impl Table {
         self.free.push_back(name.row);
     }
 
-    /// # Errors
-    /// As pwrite(2).
-    pub fn write(&self, row: u32, content: &Row) -> io::Result<()> {
-        self.file
-            .write_all_at(&content.to_bytes(), u64::from(row) * ROW_BYTES as u64)
+    /// The generation first: who reads another word of the new socket finds that it is not the old one's any more.
+    pub fn write(&self, row: u32, content: &Row) {
+        for (at, word) in content.to_words().into_iter().enumerate() {
+            self.store(row, at * size_of::<u32>(), word);
+        }
     }
 
-    /// # Errors
-    /// As pwrite(2).
-    pub fn set_state(&self, row: u32, state: State) -> io::Result<()> {
-        let at = u64::from(row) * ROW_BYTES as u64 + STATE_AT as u64;
-        self.file.write_all_at(&state.to_word().to_ne_bytes(), at)
+    pub fn set_state(&self, row: u32, state: State) {
+        self.store(row, STATE_AT, state.to_word());
+    }
+
+    fn store(&self, row: u32, at: usize, word: u32) {
+        let at = row as usize * ROW_BYTES + at;
+        // Rows that it has given are within.
+        let _ = self
+            .region
+            .as_volatile_slice()
+            .store(word, at, Ordering::Release);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_state_is_a_word() {
@@ -337,11 +358,39 @@ mod tests {
         let parsed = |own| address::from_bytes(row.address(own)).unwrap().unwrap();
         assert_eq!(parsed(true).to_string(), v4);
         assert_eq!(parsed(false).to_string(), v6);
-        let bytes = row.to_bytes();
-        let mut words = [0; ROW_BYTES / 4];
-        for (word, four) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-            *word = u32::from_ne_bytes(four.try_into().unwrap());
-        }
-        assert_eq!(Row::from_words(words), row);
+        assert_eq!(Row::from_words(row.to_words()), row);
+    }
+
+    #[test]
+    fn nobody_else_writes_it() {
+        let mut table = Table::new(8).unwrap();
+        let name = table.take().unwrap();
+        let row = Row::new(name.generation, State::of(Phase::Listening), false);
+        table.write(name.row, &row);
+        table.set_state(name.row, State::of(Phase::Connected));
+        let own = format!("/proc/self/fd/{}", table.file().as_raw_fd());
+        let read = std::fs::read(&own).unwrap();
+        assert_eq!(read.len(), (8 + SPARE as usize) * ROW_BYTES);
+        assert_eq!(read[..4], name.generation.to_ne_bytes());
+        assert_eq!(read[STATE_AT], Phase::Connected as u8);
+        let again = File::options().write(true).open(&own).unwrap();
+        let denied = |done: io::Result<()>| done.unwrap_err().raw_os_error();
+        assert_eq!(denied((&again).write_all(&[1])), Some(libc::EPERM));
+        assert_eq!(denied(again.set_len(0)), Some(libc::EPERM));
+        assert!(MmapRegion::<()>::from_file(FileOffset::new(again, 0), ROW_BYTES).is_err());
+    }
+
+    #[test]
+    fn rows_come_to_an_end() {
+        let mut table = Table::new(2).unwrap();
+        let all: Vec<Name> = std::iter::from_fn(|| table.take()).collect();
+        assert_eq!(all.len(), 2 + SPARE as usize);
+        assert!(!table.has_room());
+        table.give_back(all[1]);
+        let again = table.take().unwrap();
+        assert_eq!(
+            (again.row, again.generation),
+            (all[1].row, all[1].generation + 1)
+        );
     }
 }

@@ -111,10 +111,12 @@ pub enum Request {
     DatagramsKernel {
         name: Name,
     },
-    /// Which sockets of the program have these inodes.
-    Who {
+    /// Which sockets have these inodes, and whose they are.
+    Whose {
         inodes: Vec<u64>,
     },
+    /// With a descriptor that another program has: the socket is this program's, too.
+    Share,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,9 +129,18 @@ pub enum Response {
         unacknowledged: u32,
         unsent: u32,
     },
-    Who(Vec<Option<Name>>),
+    Whose(Vec<Whose>),
     /// errno
     Failed(i32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Whose {
+    Yours(Name),
+    /// Other programs'.
+    Others,
+    /// No socket of the instance.
+    Nobodys,
 }
 
 /// What a listener's socket carries, with a descriptor each; little-endian numbers.

@@ -1,11 +1,11 @@
 //! Sockets that go from process to process: fork, exec, SCM_RIGHTS, programs without the library.
 use super::super::running::{kernel_has_none, python, words};
 use super::instance::{Instance, WATCHDOG};
-use crate::stack::cable::STACK;
+use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, compile_c};
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Netns, Python3};
@@ -21,6 +21,11 @@ pub(crate) fn register(suite: &mut Suite) {
             hands_on(how, connections)
         });
     }
+    suite.case(
+        "stack::pipeline_hands_on_to_another_program",
+        &[Netns, Python3],
+        to_another_program,
+    );
     suite.case(
         "stack::pipeline_reads_on_where_a_call_ends_early",
         &[Netns, Python3, Gcc],
@@ -73,6 +78,45 @@ fn hands_on(how: &str, connections: usize) -> Result<()> {
     }
     let status = server.wait()?;
     ensure!(status.success(), "{how}: {status}");
+    instance.has_nothing_left().map(drop)
+}
+
+/// A program of another `stack run` has what it is given as its own, and who gave it ends.
+fn to_another_program() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let door = std::env::temp_dir().join(format!("hopscope-{}.door", std::process::id()));
+    let start = |how: &str| {
+        let program = python("handed_on.py", &[how, STACK, &door.display().to_string()]);
+        instance.run(&[], &words(&program))
+    };
+    let giver = Target::spawn(&mut start("gives"))?;
+    let mut first = connect()?;
+    first.write_all(b"one")?;
+    let mut waiting = connect()?;
+    waiting.write_all(b"waiting")?;
+    waiting.shutdown(Shutdown::Write)?;
+    let taker = Target::spawn_now(&mut start("takes"))?;
+    let status = giver.wait()?;
+    ensure!(status.success(), "gives: {status}");
+    let mut back = [0; 3];
+    first.read_exact(&mut back)?;
+    ensure!(&back == b"two", "{}", back.escape_ascii());
+    first.shutdown(Shutdown::Write)?;
+    let mut text = String::new();
+    waiting.read_to_string(&mut text)?;
+    ensure!(text == "waiting", "{text}");
+    echoes(&[b'x'; 100_000])?;
+    let datagrams = UdpSocket::bind((KERNEL, 0))?;
+    datagrams.set_read_timeout(Some(WATCHDOG))?;
+    datagrams.connect((STACK, 7))?;
+    datagrams.send(b"datagram")?;
+    let mut back = [0; 100];
+    let len = datagrams.recv(&mut back)?;
+    ensure!(&back[..len] == b"datagram", "{}", back.escape_ascii());
+    let status = taker.wait()?;
+    ensure!(status.success(), "takes: {status}");
+    let _ = std::fs::remove_file(&door);
+    drop((first, waiting));
     instance.has_nothing_left().map(drop)
 }
 

@@ -173,7 +173,7 @@ fn web_server(reuse: &str) -> Result<()> {
     instance.has_nothing_left().map(drop)
 }
 
-/// The next one gets the listeners of the one before by a socket, and connects to a server at the kernel's end.
+/// The next one, of another `stack run`, gets the listeners of the one before by a socket, and connects to a server at the kernel's end.
 fn proxy() -> Result<()> {
     let instance = Instance::start(&[])?;
     let folder = files().join("nginx");
