@@ -45,8 +45,9 @@ fn by_binaries() -> Result<()> {
     for (hopscope, has) in [(&packaged, false), (&tested, true)] {
         let version = command::run(Command::new(hopscope).arg("--version"))?;
         ensure!(version.stdout.contains("test build") == has, "{version:?}");
-        let killed = recorded(hopscope)?.code != Some(0);
-        ensure!(killed == has, "a fault point in {hopscope:?}");
+        let recorded = recorded(hopscope)?;
+        let killed = recorded.code != Some(0);
+        ensure!(killed == has, "a fault point in {hopscope:?}: {recorded:?}");
     }
     for hook in [
         ["--change-each", "3"],

@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod datagram_tools;
 mod datagrams;
 mod differential;
+mod pieces;
 mod pipeline;
 mod policy;
 mod processes;
@@ -18,6 +19,7 @@ pub(crate) fn register(suite: &mut Suite) {
     differential::register(suite);
     pipeline::register(suite);
     policy::register(suite);
+    pieces::register(suite);
     processes::register(suite);
     python::register(suite);
     refused::register(suite);

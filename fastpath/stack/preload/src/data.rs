@@ -32,7 +32,7 @@ impl State {
         })
     }
 
-    /// Into `parts` in turn, of a stream. `filled` is kept while the call waits.
+    /// Into `parts` in turn. `filled` is kept while the call waits.
     pub fn receive(
         &mut self,
         index: u32,
@@ -44,6 +44,20 @@ impl State {
         if self.is_datagram(index) {
             return self.receive_datagram(index, parts, flags, told);
         }
+        let step = self.receive_bytes(index, parts, flags, filled);
+        if matches!(step, Step::Done(1..)) && flags & libc::MSG_PEEK == 0 {
+            self.received_some(index);
+        }
+        step
+    }
+
+    fn receive_bytes(
+        &mut self,
+        index: u32,
+        parts: &mut [&mut [u8]],
+        flags: i32,
+        filled: &mut usize,
+    ) -> Step {
         let Some(call) = self.call(index, flags, true) else {
             return Step::Pass;
         };
@@ -125,6 +139,14 @@ impl State {
         if self.is_datagram(index) {
             return self.send_datagram(index, parts, flags, to);
         }
+        let step = self.send_bytes(index, parts, flags, taken);
+        if matches!(step, Step::Done(1..)) {
+            self.sent_some(index);
+        }
+        step
+    }
+
+    fn send_bytes(&mut self, index: u32, parts: &[&[u8]], flags: i32, taken: &mut usize) -> Step {
         let Some(call) = self.call(index, flags, false) else {
             return Step::Pass;
         };

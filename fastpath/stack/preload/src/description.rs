@@ -1,5 +1,6 @@
 //! Open descriptions: what one or several descriptors name.
 use crate::control::Wants;
+use crate::pieces::Pieces;
 use crate::set::Set;
 use hopscope_stack_engine::{HowToShut, Ns, SocketId, SocketKind};
 
@@ -68,6 +69,7 @@ pub struct Socket {
     pub times: Times,
     /// TCP_INQ.
     pub inq: bool,
+    pub pieces: Pieces,
 }
 
 impl Socket {
@@ -85,6 +87,7 @@ impl Socket {
             kernel_first: false,
             times,
             inq: false,
+            pieces: Pieces::default(),
         }
     }
 }

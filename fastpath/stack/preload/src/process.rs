@@ -52,6 +52,9 @@ impl State {
     /// Whoever of the two uses a stack next that has no connection goes on with it: a child that serves in its parent's place
     /// does.
     pub fn before_fork(&mut self) {
+        if self.together.waits() {
+            self.flush();
+        }
         let Some(stack) = self.owned_stack() else {
             return;
         };

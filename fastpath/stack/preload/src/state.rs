@@ -4,6 +4,7 @@ use crate::instance::Instance;
 use crate::kernel;
 use crate::numbers;
 use crate::owner::{Claimed, Owner};
+use crate::pieces::Together;
 use crate::say::{once, say};
 use crate::sleeper::{Sleeper, watch};
 use crate::stack::{Stack, now};
@@ -31,6 +32,7 @@ pub struct State {
     pub leader_until: Option<Ns>,
     pub ticker: Ticker,
     pub ticker_leads: bool,
+    pub together: Together,
     /// Turns that were done.
     pub turns: u64,
     /// Listeners that are the kernel's, too.
@@ -52,6 +54,7 @@ impl State {
             leader_until: None,
             ticker,
             ticker_leads: false,
+            together: Together::default(),
             turns: 0,
             kernel_too: Vec::new(),
         }
@@ -234,9 +237,11 @@ impl State {
 
     /// Frames out.
     pub fn flush(&mut self) {
+        let now = now();
         if let Some(stack) = self.owned_stack() {
-            stack.transmit(now());
+            stack.transmit(now);
         }
+        self.together.gone(now);
         self.tell(true);
     }
 

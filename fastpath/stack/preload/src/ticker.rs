@@ -12,6 +12,7 @@ pub struct Ticker {
     /// The thread.
     run: fn(),
     started: bool,
+    runs: bool,
     /// Turns that were done by whomever, seen at the last look.
     pub seen: u64,
     pub calm: u32,
@@ -31,6 +32,7 @@ impl Ticker {
         Ticker {
             run,
             started: false,
+            runs: false,
             seen: 0,
             calm: 0,
             bell: None,
@@ -46,10 +48,11 @@ impl Ticker {
         // Signals are for the program's own threads.
         let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
         let builder = std::thread::Builder::new().name("hopscope".into());
-        if let Err(error) = builder.stack_size(256 << 10).spawn(self.run) {
-            say(&format!(
+        match builder.stack_size(256 << 10).spawn(self.run) {
+            Ok(_) => self.runs = true,
+            Err(error) => say(&format!(
                 "no thread for timers while the program computes: {error}"
-            ));
+            )),
         }
         if let Ok(before) = before {
             let _ = before.thread_set_mask();
@@ -59,6 +62,11 @@ impl Ticker {
     /// A child has no thread but its first.
     pub fn forked(&mut self) {
         *self = Ticker::new(self.run);
+    }
+
+    /// It looks soon.
+    pub fn is_awake(&self) -> bool {
+        self.runs && PARKED.load(Ordering::Relaxed) == 0
     }
 
     pub fn wake(&self) {

@@ -60,7 +60,9 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
                 }
             };
             state.called(index);
-            state.flush();
+            if !state.together.has_begun() {
+                state.flush();
+            }
             state.mind_the_leader();
             let (at_once, span, partial, otherwise, kernel) = match step {
                 Step::Done(value) => return Next::Return(Ok(value)),

@@ -1,0 +1,40 @@
+//! Which pieces of an answer wait for the next one ([`crate::pieces`]).
+use crate::stack::now;
+use crate::state::State;
+use hopscope_stack_engine::SocketKind;
+
+/// Bytes that wait at most: with what follows they are a segment of a 1500-byte packet.
+const BYTES_MAX: u32 = 1024;
+
+impl State {
+    /// A request, or a part of one.
+    pub fn received_some(&mut self, index: u32) {
+        let socket = self.description_mut(index).and_then(|d| d.socket_mut());
+        if let Some(pieces) = socket.and_then(|socket| socket.pieces.received()) {
+            self.together.set_usual(pieces);
+        }
+    }
+
+    /// A piece of a stream.
+    pub fn sent_some(&mut self, index: u32) {
+        let usual = self.together.usual();
+        let socket = self.description_mut(index).and_then(|d| d.socket_mut());
+        let Some(socket) = socket.filter(|socket| socket.kind == SocketKind::Tcp) else {
+            return;
+        };
+        let (id, expects) = (socket.id, socket.pieces.sent(usual));
+        // Where a thread sleeps, the ticker does not look whether something waits.
+        let is_seen_to = self.leader.is_none() && self.ticker.is_awake();
+        if !expects || !is_seen_to || !self.together.may_wait(index) {
+            return;
+        }
+        let queued = self
+            .owned_stack()
+            .map(|stack| stack.engine.unacknowledged_bytes(id));
+        if let Some(Ok((_, unsent))) = queued
+            && unsent <= BYTES_MAX
+        {
+            self.together.wait(index, now());
+        }
+    }
+}

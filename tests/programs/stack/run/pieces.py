@@ -1,0 +1,38 @@
+"""Answers in two pieces, each by a call of its own: HOW ADDRESS REQUESTS [FIFO]."""
+import os
+import socket
+import struct
+import sys
+
+how, address, requests = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+if how == "serves":
+    server = socket.socket()
+    server.bind((address, 7))
+    server.listen(8)
+    open(os.environ["READY_FILE"], "w").close()
+    connection, _ = server.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while request := connection.recv(100):
+        connection.sendall(b"head")
+        if request == b"stop":
+            # No call of the library, until the client has what was sent.
+            with open(sys.argv[4]) as fifo:
+                assert fifo.read() == "got it"
+        connection.sendall(b"body")
+else:
+    connection = socket.create_connection((address, 7))
+
+    def answer(request, pieces):
+        connection.sendall(request)
+        return connection.recv(pieces, socket.MSG_WAITALL)
+
+    for _ in range(requests):
+        assert answer(b"next", 8) == b"headbody"
+    # struct tcp_info of linux/tcp.h: tcpi_data_segs_in
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
+    print(struct.unpack_from("I", info, 152)[0])
+    assert answer(b"stop", 4) == b"head"
+    with open(sys.argv[4], "w") as fifo:
+        fifo.write("got it")
+    assert connection.recv(4, socket.MSG_WAITALL) == b"body"
