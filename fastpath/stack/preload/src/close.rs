@@ -48,6 +48,9 @@ impl State {
         match description.kind {
             Kind::Undecided(_) => {}
             Kind::Socket(socket) => {
+                if let Some(pieces) = socket.pieces.closed() {
+                    self.together.set_usual(pieces);
+                }
                 if let Some(stack) = self.owned_stack() {
                     let _ = stack.engine.close(now(), socket.id);
                     self.flush();

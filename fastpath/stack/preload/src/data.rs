@@ -45,7 +45,8 @@ impl State {
             return self.receive_datagram(index, parts, flags, told);
         }
         let step = self.receive_bytes(index, parts, flags, filled);
-        if matches!(step, Step::Done(1..)) && flags & libc::MSG_PEEK == 0 {
+        // Also the peer's end.
+        if matches!(step, Step::Done(_)) && flags & libc::MSG_PEEK == 0 {
             self.received_some(index);
         }
         step

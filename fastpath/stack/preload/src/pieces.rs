@@ -1,7 +1,7 @@
-//! Pieces of an answer that a program sends one right behind the other, a head and then a body, leave in one segment: a piece that
-//! another one followed the last time waits for it. The kernel cannot know that, and sends each at once; here a segment costs a system call and the
-//! receiver's work. What waits leaves with the next call of the library, whichever it is, and where a program computes instead with the ticker's next look;
-//! then nothing waits for a while.
+//! Pieces of an answer that a program sends one right behind the other, a head and then a body, leave in one segment: a piece that another
+//! one followed the last time waits for it, and so does the last one where the connection's end followed. The kernel cannot know that, and
+//! sends each at once; here a segment costs a system call and the receiver's work. What waits leaves with the next call of the library,
+//! whichever it is, and where a program computes instead with the ticker's next look; then nothing waits for a while.
 use hopscope_stack_engine::Ns;
 
 /// Longer than this nothing was to wait: no call of a server comes so late.
@@ -54,6 +54,11 @@ impl Pieces {
             self.usual = sent;
         }
         (sent > 0).then_some(sent)
+    }
+
+    /// Its end is the last piece, where one was sent before.
+    pub fn closed(&self) -> Option<u16> {
+        (self.sent > 0).then(|| self.sent.saturating_add(1))
     }
 }
 
@@ -127,6 +132,15 @@ mod tests {
         assert_eq!(answer(&mut of, 0, 1), [false]);
         // A request in two pieces.
         assert_eq!((of.received(), of.received()), (Some(1), None));
+    }
+
+    #[test]
+    fn an_end_is_a_piece() {
+        let mut of = Pieces::default();
+        assert_eq!(of.closed(), None);
+        assert_eq!(answer(&mut of, 0, 2), [false, false]);
+        assert_eq!(of.closed(), Some(3));
+        assert_eq!((of.received(), of.closed()), (Some(2), None));
     }
 
     #[test]

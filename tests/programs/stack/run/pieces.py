@@ -20,6 +20,14 @@ if how == "serves":
             with open(sys.argv[4]) as fifo:
                 assert fifo.read() == "got it"
         connection.sendall(b"body")
+    connection.close()
+    # The same, each on a connection that ends with it.
+    for _ in range(requests):
+        connection, _ = server.accept()
+        connection.recv(100)
+        connection.sendall(b"head")
+        connection.sendall(b"body")
+        connection.close()
 else:
     connection = socket.create_connection((address, 7))
 
@@ -27,12 +35,23 @@ else:
         connection.sendall(request)
         return connection.recv(pieces, socket.MSG_WAITALL)
 
+    def segments(kind):
+        # struct tcp_info of linux/tcp.h
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
+        return struct.unpack_from("I", info, {"segs_in": 140, "data_segs_in": 152}[kind])[0]
+
     for _ in range(requests):
         assert answer(b"next", 8) == b"headbody"
-    # struct tcp_info of linux/tcp.h: tcpi_data_segs_in
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
-    print(struct.unpack_from("I", info, 152)[0])
+    print(segments("data_segs_in"))
     assert answer(b"stop", 4) == b"head"
     with open(sys.argv[4], "w") as fifo:
         fifo.write("got it")
     assert connection.recv(4, socket.MSG_WAITALL) == b"body"
+    connection.close()
+    on_short = 0
+    for _ in range(requests):
+        connection = socket.create_connection((address, 7))
+        assert answer(b"next", 9) == b"headbody"
+        on_short += segments("segs_in")
+        connection.close()
+    print(on_short)
