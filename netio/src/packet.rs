@@ -1,7 +1,7 @@
 //! A network device through a packet socket: any device, no set-up, beside the kernel's own stack.
 use crate::clock::tsc_now;
-use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
-use crate::link::Link;
+use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN, packet_len};
+use crate::link::{Link, mtu_of};
 use crate::sys::{self, Interface, PACKET_HDR_LEN, Popped, Received, RxRing, SendBatch};
 use crate::{Capabilities, Counters, Direction, Fill, Frame, PacketIo, PortError, Visit};
 use nix::libc;
@@ -66,10 +66,13 @@ pub struct PacketPort {
     name: String,
     /// None of an adopted port: the process that adopts gets no further descriptor.
     link: Option<Link>,
+    /// The device's number.
+    index: u32,
     socket: OwnedFd,
     max_frame_len: usize,
     ring: Option<RxRing>,
     batch: Option<Pending>,
+    takes_less: bool,
     counters: Counters,
 }
 
@@ -132,21 +135,24 @@ impl PacketPort {
         Ok(PacketPort {
             name: device.into(),
             link: Some(Link::new(interface, index)),
+            index,
             socket,
             max_frame_len,
             ring,
             batch,
+            takes_less: false,
             counters: Counters::default(),
         })
     }
 
     /// The port that another process opened with the same options, by its socket ([`PacketIo::wait_fd`]), in any network
-    /// namespace. `max_frame_len` as its [`Capabilities`] said.
+    /// namespace. `index` is the device's number; `max_frame_len` as its [`Capabilities`] said.
     ///
     /// # Errors
     /// It is no such socket.
     pub fn adopt(
         device: &str,
+        index: u32,
         socket: OwnedFd,
         max_frame_len: usize,
         options: PacketOptions,
@@ -156,6 +162,7 @@ impl PacketPort {
         Ok(PacketPort {
             name: device.into(),
             link: None,
+            index,
             socket,
             max_frame_len,
             ring: Some(ring),
@@ -164,6 +171,7 @@ impl PacketPort {
                 first: 0,
                 end: 0,
             }),
+            takes_less: false,
             counters: Counters::default(),
         })
     }
@@ -183,7 +191,10 @@ impl PacketPort {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::EINTR) => return Ok(()),
                     // This frame, not the device: dropped by the driver, or not sendable.
-                    Some(libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::EMSGSIZE) => {
+                    Some(
+                        errno @ (libc::ENOBUFS | libc::ENOMEM | libc::EINVAL | libc::EMSGSIZE),
+                    ) => {
+                        self.takes_less |= errno == libc::EMSGSIZE;
                         pending.first += 1;
                         self.counters.send_failed += 1;
                     }
@@ -277,6 +288,19 @@ impl PacketIo for PacketPort {
             // Its sends and receipts say when it is down.
             None => Ok(true),
         }
+    }
+
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.as_ref()?.wait_fd()
+    }
+
+    fn mtu(&mut self) -> Result<Option<usize>, PortError> {
+        let mtu = mtu_of(&self.name, self.socket.as_fd(), self.index)?;
+        Ok(Some(mtu.min(packet_len(self.max_frame_len))))
+    }
+
+    fn takes_less(&mut self) -> bool {
+        std::mem::take(&mut self.takes_less)
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

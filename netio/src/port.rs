@@ -116,6 +116,27 @@ pub trait PacketIo: Send {
         Ok(true)
     }
 
+    /// Readable when [`PacketIo::is_up`] and [`PacketIo::mtu`] may say something else than before, until the former is asked. `None`: they
+    /// are to be asked now and then.
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// The device's MTU as it is now, in bytes of IP packets, but no more than fits the port's frames: those of a port without offload are
+    /// as long as the MTU was when it was opened. `None`: there is no device.
+    ///
+    /// # Errors
+    /// As for [`PacketIo::is_up`].
+    fn mtu(&mut self) -> Result<Option<usize>, PortError> {
+        Ok(None)
+    }
+
+    /// Since the last call a frame was refused because it is longer than the device's MTU, which is another one than before. Segments that
+    /// are left to the kernel never are: it cuts them to any size, and what is too long is lost without a word.
+    fn takes_less(&mut self) -> bool {
+        false
+    }
+
     /// What the kernel may leave undone of frames from now on, where it can be told: a TAP port that was opened
     /// with offload. Elsewhere nothing changes.
     ///

@@ -1,7 +1,7 @@
 //! A network device of our own: what the kernel sends to it is received here, what is sent here
 //! arrives in the kernel. It goes with the port, but for one that was there before.
 use crate::clock::tsc_now;
-use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN};
+use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN, packet_len};
 use crate::link::Link;
 use crate::sys::{Interface, TAP_HDR_LEN, Vectors, accept_offloads, open_tap, received, tap_name};
 use crate::{Accepts, Capabilities, Counters, Fill, Frame, PacketIo, PortError, Scattered, Visit};
@@ -227,6 +227,15 @@ impl PacketIo for TapPort {
 
     fn is_up(&mut self) -> Result<bool, PortError> {
         self.link.is_up(&self.name)
+    }
+
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wait_fd()
+    }
+
+    fn mtu(&mut self) -> Result<Option<usize>, PortError> {
+        let mtu = self.link.mtu(&self.name)?;
+        Ok(Some(mtu.min(packet_len(self.max_frame_len))))
     }
 
     fn accept(&mut self, what: Accepts) -> Result<(), PortError> {

@@ -5,7 +5,7 @@
 //! whether a checksum is still to be computed: switch that off where frames come from a local
 //! kernel (`ethtool -K DEVICE tx off`).
 use crate::clock::tsc_now;
-use crate::lengths::{ETHERNET_HDR_LEN, VLAN_TAG_LEN};
+use crate::lengths::{ETHERNET_HDR_LEN, VLAN_TAG_LEN, packet_len};
 use crate::link::Link;
 use crate::sys::{Interface, Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE, Xsk, XskOptions};
 use crate::{Capabilities, Counters, Direction, Fill, Frame, Offload, PacketIo, PortError, Visit};
@@ -256,6 +256,15 @@ impl PacketIo for XdpPort {
 
     fn is_up(&mut self) -> Result<bool, PortError> {
         self.link.of_socket_is_up(&self.name, self.socket.fd())
+    }
+
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wait_fd()
+    }
+
+    fn mtu(&mut self) -> Result<Option<usize>, PortError> {
+        let mtu = self.link.mtu(&self.name)?;
+        Ok(Some(mtu.min(packet_len(self.max_frame_len))))
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

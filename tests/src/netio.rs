@@ -7,6 +7,7 @@ mod crossing;
 mod frames;
 mod ground_truth;
 mod long;
+mod mtu;
 mod offload;
 mod overrun;
 mod refused;
@@ -48,6 +49,22 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("netio::long_frames_keep_their_tag", kernel, long::tagged);
     suite.case("netio::long_frames_are_handed_on", kernel, long::handed_on);
+    for (kind, port) in [
+        ("packet", "packet:right"),
+        ("xdp", "xdp:right"),
+        ("tap", "tap:tap"),
+    ] {
+        suite.case(
+            format!("netio::a_{kind}_port_tells_its_devices_mtu"),
+            kernel,
+            move || mtu::told(port),
+        );
+    }
+    suite.case(
+        "netio::frames_beyond_a_lowered_mtu_are_counted",
+        kernel,
+        mtu::refused,
+    );
     suite.case(
         "netio::a_tap_without_offload_gets_segments_with_checksums",
         kernel,

@@ -9,6 +9,7 @@ mod datagrams;
 mod http;
 mod kernel_calls;
 mod link;
+mod mtu;
 mod netstack;
 mod observed;
 mod privileges;
@@ -27,6 +28,7 @@ pub(crate) fn register(suite: &mut Suite) {
     http::register(suite);
     kernel_calls::register(suite);
     link::register(suite);
+    mtu::register(suite);
     netstack::register(suite);
     observed::register(suite);
     privileges::register(suite);

@@ -113,7 +113,7 @@ impl LinkArgs {
     /// Of one engine on one of those.
     pub(super) fn config(&self, device: &Device) -> anyhow::Result<Config> {
         let mut config = Config::new(device.medium, seed()?);
-        config.mtu = device.mtu;
+        config.mtu = device.mtu.get();
         config.addresses.clone_from(&self.addr);
         config.routes = self.gateway.iter().map(|ip| default_route(*ip)).collect();
         config.offload = device.offload;
@@ -137,6 +137,7 @@ impl LinkArgs {
         Ok(HandedEngine {
             mac,
             mtu: config.mtu,
+            mtu_most: self.mtu,
             offload: config.offload.checksum,
             lan: matches!(self.profile, Profile::Lan),
             cubic: matches!(self.congestion, CongestionArg::Cubic),

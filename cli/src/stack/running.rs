@@ -69,6 +69,7 @@ fn tell_of(link: &LinkArgs, engine: usize) -> Box<dyn FnMut(LinkChange) + Send> 
     Box::new(move |change| match change {
         _ if engine > 0 => {}
         LinkChange::Down => log::warn!("{name} is down: frames are dropped until it is up again"),
+        LinkChange::Mtu { from, to } => log::warn!("{name}: the MTU is {to} now, it was {from}"),
         LinkChange::Up { after, dropped } => {
             let seconds = after.0 as f64 / 1e9;
             log::warn!("{name} is up again after {seconds:.3} s; {dropped} frames were dropped");

@@ -165,7 +165,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::at_signals()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let devices = args.link.open(args.engines)?;
-    let mtu = devices.first().map_or(0, |device| device.mtu);
+    let mtu = devices.first().map_or(0, |device| device.mtu.get());
     let recording = args.output.as_deref();
     let recording = recording.map(|path| events::begin(path, &host::meta(), args.engines));
     let (events, file) = recording.transpose()?.unzip();

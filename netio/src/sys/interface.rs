@@ -1,6 +1,7 @@
 //! What the kernel says of a network device, in the namespace of the calling thread.
 use super::socket::{check, open_socket};
 use nix::libc;
+use rustix::ioctl::{Opcode, Updater, ioctl};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -79,14 +80,34 @@ impl Interface {
 /// # Errors
 /// ENODEV: it was deleted, or moved to another namespace.
 pub(crate) fn device_is_up(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
-    // SAFETY: zero is a value of this structure of integers and a union of such.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_ifru.ifru_ifindex = index as i32;
-    for what in [libc::SIOCGIFNAME, libc::SIOCGIFFLAGS] {
-        // SAFETY: both read and write one `ifreq`, which lives over the call.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), what, &mut request) })?;
-    }
+    let request = ask_of::<{ libc::SIOCGIFFLAGS as Opcode }>(socket, index)?;
     // SAFETY: SIOCGIFFLAGS filled this field.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
+}
+
+/// The same device's MTU.
+///
+/// # Errors
+/// As [`device_is_up`].
+pub(crate) fn device_mtu(socket: BorrowedFd<'_>, index: u32) -> io::Result<usize> {
+    let request = ask_of::<{ libc::SIOCGIFMTU as Opcode }>(socket, index)?;
+    // SAFETY: SIOCGIFMTU filled this field.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+}
+
+/// Not by libc's ioctl, which programs on the stack have another one of.
+fn ask_of<const WHAT: Opcode>(socket: BorrowedFd<'_>, index: u32) -> io::Result<libc::ifreq> {
+    // SAFETY: zero is a value of this structure of integers and a union of such.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index as i32;
+    // SAFETY: both requests read and write one `ifreq`, which lives over the call.
+    unsafe {
+        ioctl(
+            socket,
+            Updater::<{ libc::SIOCGIFNAME as Opcode }, _>::new(&mut request),
+        )?;
+        ioctl(socket, Updater::<WHAT, _>::new(&mut request))?;
+    }
+    Ok(request)
 }

@@ -15,7 +15,7 @@ mod vnet;
 mod xsk;
 
 pub(crate) use bpf::{Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE};
-pub(crate) use interface::{Interface, device_is_up};
+pub(crate) use interface::{Interface, device_is_up, device_mtu};
 pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};
 pub(crate) use tpacket::{Popped, Received, RxRing};

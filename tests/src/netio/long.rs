@@ -120,12 +120,13 @@ pub(super) fn handed_on() -> Result<()> {
         send(&mut there, &numbered(number))?;
     }
     let first = received(&mut here, 7)?;
+    let index = nix::net::if_::if_nametoindex("right")?;
     let socket = here.wait_fd().context("no socket")?.try_clone_to_owned()?;
     let longest = here.capabilities().max_frame_len;
     drop(here);
     let mut taken = vec![0; longest + 10];
     recv(socket.as_raw_fd(), &mut taken, MsgFlags::empty())?;
-    let mut next = PacketPort::adopt("right", socket, longest, options(SLOTS))?;
+    let mut next = PacketPort::adopt("right", index, socket, longest, options(SLOTS))?;
     for number in 20..30 {
         send(&mut there, &numbered(number))?;
     }

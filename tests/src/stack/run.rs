@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod datagram_tools;
 mod datagrams;
 mod differential;
+mod mtu;
 mod pieces;
 mod pipeline;
 mod policy;
@@ -17,6 +18,7 @@ mod tools;
 pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     differential::register(suite);
+    mtu::register(suite);
     pipeline::register(suite);
     policy::register(suite);
     pieces::register(suite);

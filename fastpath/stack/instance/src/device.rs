@@ -1,5 +1,5 @@
 //! A port with what the engine has to know of it.
-use crate::InstanceError;
+use crate::{InstanceError, LinkMtu};
 use hopscope_netio::{
     Accepts, DeviceInfo, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions,
     TapPort,
@@ -15,7 +15,7 @@ const MTU: usize = 1500;
 pub struct Device {
     pub port: Box<dyn PacketIo>,
     pub medium: Medium,
-    pub mtu: u16,
+    pub mtu: LinkMtu,
     pub offload: TxOffload,
 }
 
@@ -70,7 +70,7 @@ pub fn open(
         Device {
             port,
             medium,
-            mtu: wanted.mtu.unwrap_or(mtu as u16),
+            mtu: LinkMtu::new(wanted.mtu.unwrap_or(mtu as u16), wanted.mtu),
             offload: TxOffload {
                 checksum: can,
                 segmentation_v4: can,

@@ -74,6 +74,8 @@ pub struct HandedPort {
 pub struct HandedEngine {
     pub mac: [u8; 6],
     pub mtu: u16,
+    /// The device's is followed up to it.
+    pub mtu_most: Option<u16>,
     pub offload: bool,
     pub lan: bool,
     pub cubic: bool,
@@ -122,7 +124,13 @@ impl HandedPort {
     /// `socket` is another one.
     pub fn adopt(&self, socket: OwnedFd) -> Result<Box<dyn PacketIo>, PortError> {
         let options = options(self.gso, self.receive_frames);
-        let port = PacketPort::adopt(&self.device, socket, self.max_frame_len, options)?;
+        let port = PacketPort::adopt(
+            &self.device,
+            self.index,
+            socket,
+            self.max_frame_len,
+            options,
+        )?;
         Ok(Box::new(port))
     }
 }

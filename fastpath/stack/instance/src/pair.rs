@@ -3,7 +3,7 @@ use crate::app::{AppCounts, Echo, Server};
 use crate::command::Mail;
 use crate::run::Instance;
 use crate::share::Share;
-use crate::{Device, InstanceError, InstancePlan, Ns};
+use crate::{Device, InstanceError, InstancePlan, LinkMtu, Ns};
 use hopscope_netio::{MemoryOptions, MemoryPort, memory_pair};
 use hopscope_serving::clock::Clock;
 use hopscope_serving::events::EventLog;
@@ -121,7 +121,7 @@ fn end(
     let device = Device {
         port: Box::new(port),
         medium,
-        mtu: MTU,
+        mtu: LinkMtu::new(MTU, None),
         offload: TxOffload::default(),
     };
     Ok(InstancePlan {

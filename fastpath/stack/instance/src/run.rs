@@ -36,6 +36,7 @@ const BELL: u8 = 3;
 /// Of the control socket.
 pub const CONTROL: u8 = 4;
 const APP: u8 = 5;
+const LINK: u8 = 6;
 
 pub struct InstancePlan {
     pub device: Device,
@@ -44,7 +45,7 @@ pub struct InstancePlan {
     /// Never sleeps.
     pub spin: bool,
     pub log: EventLog,
-    /// Told when the device goes down, and when it is up again.
+    /// Told when the device goes down, when it is up again, and when its MTU changes.
     pub on_link: OnLink,
     /// Where the first engine asks this one.
     pub mail: Arc<Mail>,
@@ -88,18 +89,22 @@ impl<A: App> Instance<A> {
             poll.add(fd, Token::of(PORT), EpollFlags::EPOLLIN)
                 .map_err(system("watching the port"))?;
         }
+        if let Some(fd) = plan.device.port.link_fd() {
+            poll.add(fd, Token::of(LINK), EpollFlags::EPOLLIN)
+                .map_err(system("watching the device"))?;
+        }
         poll.add(plan.share.bell(), Token::of(BELL), EpollFlags::EPOLLIN)
             .map_err(system("watching other engines"))?;
         app.watch(&poll, APP)?;
         Ok(Instance {
             engine,
+            link: Link::new(plan.on_link, plan.device.mtu),
             device: plan.device,
             app,
             share: plan.share,
             log,
             poll,
             wait,
-            link: Link::new(plan.on_link),
             linger: Linger::default(),
             clock,
             mail: plan.mail,
@@ -155,7 +160,9 @@ impl<A: App> Instance<A> {
     /// The port's.
     pub fn turn(&mut self) -> Result<bool, InstanceError> {
         let now = self.clock.now();
-        self.link.look(now, &mut *self.device.port)?;
+        if let Some(mtu) = self.link.look(now, &mut *self.device.port)? {
+            self.engine.set_mtu(now, mtu);
+        }
         let mut busy = self.receive(now)?;
         if self.engine.poll_at().is_some_and(|at| at <= now) {
             self.engine.advance(now);
@@ -229,9 +236,13 @@ impl<A: App> Instance<A> {
         let sent = self.link.heard(now, sent, port)?;
         let flushed = port.flush();
         let waiting = self.link.heard(now, flushed, port)?;
+        let takes_less = port.takes_less();
+        if takes_less {
+            self.link.look_soon(now);
+        }
         self.wait
             .for_room(&self.poll, &*self.device.port, PORT, waiting > 0)?;
-        Ok(sent > 0)
+        Ok(sent > 0 || takes_less)
     }
 
     /// Looks at the descriptors; sleeps before where nothing is to be done.
@@ -266,6 +277,7 @@ impl<A: App> Instance<A> {
                 TIMER => self.wait.rang(),
                 CONTROL => self.control()?,
                 APP => self.act(|app, sockets| app.ready(sockets)),
+                LINK => self.link.look_soon(self.clock.now()),
                 PORT if ready.flags.contains(EpollFlags::EPOLLERR) => {
                     self.link.look_soon(self.clock.now());
                 }

@@ -135,9 +135,13 @@ impl State {
                 let info = stack.engine.tcp_info(now(), id).map_err(failed)?;
                 return Ok(tcp_info::bytes(&info));
             }
-            (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) if datagram => {
+            (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {
+                stack.follow_mtu(now());
                 let mtu = stack.engine.path_mtu(now(), id).map_err(failed)?;
                 return number(mtu.into());
+            }
+            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
+                stack.follow_mtu(now());
             }
             // Neither CUBIC nor Reno has anything to tell.
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),

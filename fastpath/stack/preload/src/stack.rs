@@ -4,12 +4,14 @@ use crate::table::{self, Entry};
 use hopscope_netio::{Outgoing, PacketIo, PortError};
 use hopscope_stack_engine::{ConfigError, Engine, Ns};
 use hopscope_stack_instance::handed::Handed;
-use hopscope_stack_instance::offload;
+use hopscope_stack_instance::{LinkMtu, offload};
 use nix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Frames that are received before others have their turn.
 const BURST: usize = 64;
+/// How often the device is asked for its MTU: segments that the kernel cuts are never refused for their length.
+const ASK_EVERY: Ns = Ns::from_ms(1_000);
 
 pub struct Stack {
     pub engine: Engine,
@@ -18,6 +20,9 @@ pub struct Stack {
     pub is_full: bool,
     /// Counts turns in which something was done.
     pub busy_turns: u64,
+    mtu: LinkMtu,
+    ask_mtu_at: Ns,
+    mtu_unanswered: bool,
     failed: bool,
 }
 
@@ -41,11 +46,15 @@ pub enum StackError {
 impl Stack {
     pub fn new(handed: &Handed, socket: OwnedFd, seed: [u8; 32]) -> Result<Stack, StackError> {
         let inline = handed.inline().ok_or(StackError::Elsewhere)?;
+        let (mtu, most) = (inline.engine.mtu, inline.engine.mtu_most);
         Ok(Stack {
             engine: Engine::new(inline.engine.config(&handed.reach, seed))?,
             port: inline.port.adopt(socket)?,
             is_full: false,
             busy_turns: 0,
+            mtu: LinkMtu::new(mtu, most),
+            ask_mtu_at: Ns(0),
+            mtu_unanswered: false,
             failed: false,
         })
     }
@@ -87,6 +96,9 @@ impl Stack {
 
     /// Frames out, all that the port takes.
     pub fn transmit(&mut self, now: Ns) {
+        if self.ask_mtu_at <= now {
+            self.follow_mtu(now);
+        }
         loop {
             let engine = &mut self.engine;
             let sent = self.port.send(BURST, &mut |slot| {
@@ -97,7 +109,8 @@ impl Stack {
             match flushed {
                 Ok((sent, waiting)) => {
                     self.is_full = waiting > 0;
-                    if sent < BURST || self.is_full {
+                    let more = self.port.takes_less() && self.follow_mtu(now);
+                    if (sent < BURST || self.is_full) && !more {
                         return;
                     }
                 }
@@ -105,6 +118,28 @@ impl Stack {
                     self.fail(&error);
                     return;
                 }
+            }
+        }
+    }
+
+    /// Asks the device for its MTU; false: it is the same, or there is no answer.
+    pub fn follow_mtu(&mut self, now: Ns) -> bool {
+        if self.failed {
+            return false;
+        }
+        self.ask_mtu_at = now + ASK_EVERY;
+        match self.mtu.read(&mut *self.port) {
+            Ok(Some(mtu)) => {
+                self.engine.set_mtu(now, mtu);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                if !self.mtu_unanswered {
+                    self.mtu_unanswered = true;
+                    say(&format!("{error}: segments stay as they are"));
+                }
+                false
             }
         }
     }

@@ -73,6 +73,14 @@ impl Engine {
         self.tcp.advance(host!(self, now));
     }
 
+    /// The device's MTU is another one from now on, in bytes of IP packets. Where it is lower, TCP's segments that are too long for it are
+    /// sent again at once, in smaller ones: the device may have dropped them.
+    pub fn set_mtu(&mut self, now: Ns, mtu: u16) {
+        self.now = now;
+        self.ip.set_link_mtu(mtu);
+        self.tcp.sync_mtus(host!(self, now));
+    }
+
     fn receive_tcp(
         &mut self,
         now: Ns,

@@ -36,6 +36,8 @@ enum Step {
     /// All that there are, as they are.
     Settle,
     PassMs(u32),
+    /// Of one engine's device.
+    Mtu(bool, u16),
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -84,6 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (any::<bool>(), fate()).prop_map(|(e, f)| Step::Frame(e, f)),
         2 => Just(Step::Settle),
         2 => prop_oneof![0u32..50, 0u32..3_000].prop_map(Step::PassMs),
+        1 => (any::<bool>(), 68u16..=1500).prop_map(|(e, mtu)| Step::Mtu(e, mtu)),
     ]
 }
 
@@ -176,6 +179,10 @@ proptest! {
                 Step::Frame(end, fate) => wire.deliver(usize::from(*end), fate),
                 Step::Settle => wire.settle(),
                 Step::PassMs(ms) => wire.pass_ms(u64::from(*ms)),
+                Step::Mtu(end, mtu) => {
+                    let now = wire.now;
+                    wire.hosts[usize::from(*end)].engine.set_mtu(now, *mtu);
+                }
             }
             wire.pump();
         }

@@ -86,13 +86,15 @@ impl Engine {
         self.tcp.unacknowledged_bytes(id)
     }
 
-    /// IP_MTU of a connected UDP socket.
+    /// IP_MTU of a connected socket.
     ///
     /// # Errors
-    /// NotConnected, NoOption (not UDP), BadSocket.
+    /// NotConnected, BadSocket.
     pub fn path_mtu(&mut self, now: Ns, id: SocketId) -> Result<u16, SocketError> {
-        let index = self.udp_index(id)?.ok_or(SocketError::NoOption)?;
-        self.udp.path_mtu(lower!(self, now), index)
+        match self.udp_index(id)? {
+            Some(index) => self.udp.path_mtu(lower!(self, now), index),
+            None => self.tcp.path_mtu(id),
+        }
     }
 
     /// Frames wait for the port, or for a neighbour's address: what a closed socket sent is among them.

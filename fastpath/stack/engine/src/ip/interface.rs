@@ -31,6 +31,7 @@ mod purpose {
 pub(crate) struct Interface {
     /// `None`: frames are IP packets.
     pub(super) mac: Option<Mac>,
+    /// The device's.
     pub(super) mtu: u16,
     pub(super) share: Share,
     pub(super) addresses: Addresses,
@@ -131,6 +132,10 @@ impl Interface {
 
     pub(crate) fn link_mtu(&self) -> u16 {
         self.mtu
+    }
+
+    pub(crate) fn set_link_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu;
     }
 
     /// Frames wait for a neighbour's address.

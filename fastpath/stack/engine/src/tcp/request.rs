@@ -18,7 +18,6 @@ pub(crate) struct Request {
     pub(crate) irs: Seq,
     /// What our SYN-ACK advertised, in bytes.
     pub(crate) window: u32,
-    pub(crate) mtu: u16,
     pub(crate) advmss: u16,
     pub(crate) hop_limit: u8,
     pub(crate) traffic_class: u8,

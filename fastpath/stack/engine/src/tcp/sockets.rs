@@ -201,6 +201,11 @@ impl Sockets {
         None
     }
 
+    /// All are below.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Socket)> {
         let slots = (0..).zip(&self.slots);
         slots.filter_map(|(index, slot)| Some((index, slot.socket.as_ref()?)))

@@ -100,7 +100,8 @@ impl Udp {
             offset: 0,
             piece_bytes,
         });
-        let end = len.min(progress.offset + progress.piece_bytes);
+        // The MTU may have been lowered since the first of them.
+        let end = len.min(progress.offset + progress.piece_bytes.min(piece_bytes));
         let mut packet = queued.outgoing(end - progress.offset);
         packet.fragment = Some(FragmentOut {
             identification: progress.identification,

@@ -1,6 +1,7 @@
 //! What a connection does, besides the state table and recovery.
 mod acknowledging;
 mod closing;
+mod device_mtu;
 mod icmp;
 mod lifetime;
 mod opening;

@@ -1,5 +1,6 @@
 //! A seeded network between two engines.
 pub mod bulk;
+mod device_mtu;
 mod goodput;
 pub mod network;
 pub mod path;

@@ -1,13 +1,13 @@
-//! A device that goes down while it is used. Until it is up again, frames to be sent are lost, and counted: TCP sends again
-//! what was in them.
-use crate::Ns;
+//! A device that goes down while it is used, or whose MTU changes. Until it is up again, frames to be sent are lost, and counted: TCP sends
+//! again what was in them.
+use crate::{LinkMtu, Ns};
 use hopscope_netio::{PacketIo, PortError};
 use hopscope_stack_engine::Engine;
 use serde_json::{Value, json};
 
 /// How often a device that is down is looked at: a packet socket does not tell when it is up again.
 const LOOK_EVERY: Ns = Ns::from_ms(10);
-/// And one that is up: an XDP socket does not tell that its device was deleted (xsk_poll).
+/// And one that is up, should the kernel not notify: an XDP socket does not tell that its device was deleted (xsk_poll).
 const LOOK_SELDOM: Ns = Ns::from_ms(1_000);
 
 /// What is told of a device.
@@ -15,6 +15,7 @@ const LOOK_SELDOM: Ns = Ns::from_ms(1_000);
 pub enum LinkChange {
     Down,
     Up { after: Ns, dropped: u64 },
+    Mtu { from: u16, to: u16 },
 }
 
 /// Whom it is told to.
@@ -24,8 +25,10 @@ pub(super) struct Link {
     tell: OnLink,
     down: Option<Down>,
     look_at: Option<Ns>,
+    mtu: LinkMtu,
     downs: u64,
     dropped: u64,
+    mtu_changes: u64,
 }
 
 struct Down {
@@ -36,13 +39,15 @@ struct Down {
 }
 
 impl Link {
-    pub(super) fn new(tell: OnLink) -> Link {
+    pub(super) fn new(tell: OnLink, mtu: LinkMtu) -> Link {
         Link {
             tell,
             down: None,
             look_at: Some(Ns(0)),
+            mtu,
             downs: 0,
             dropped: 0,
+            mtu_changes: 0,
         }
     }
 
@@ -60,13 +65,17 @@ impl Link {
         self.look_at = Some(now);
     }
 
-    /// Looks at the device, should it be time.
+    /// Looks at the device, should it be time; its MTU, where that is another one now.
     ///
     /// # Errors
     /// It was deleted.
-    pub(super) fn look(&mut self, now: Ns, port: &mut dyn PacketIo) -> Result<(), PortError> {
+    pub(super) fn look(
+        &mut self,
+        now: Ns,
+        port: &mut dyn PacketIo,
+    ) -> Result<Option<u16>, PortError> {
         if self.look_at.is_none_or(|at| at > now) {
-            return Ok(());
+            return Ok(None);
         }
         if port.is_up()? {
             self.is_up(now);
@@ -75,7 +84,13 @@ impl Link {
             self.went_down(now, port);
             self.look_at = Some(now + LOOK_EVERY);
         }
-        Ok(())
+        let from = self.mtu.get();
+        let changed = self.mtu.read(port)?;
+        if let Some(to) = changed {
+            self.mtu_changes += 1;
+            (self.tell)(LinkChange::Mtu { from, to });
+        }
+        Ok(changed)
     }
 
     /// What the port said, but that its device is down, which is no error.
@@ -131,6 +146,8 @@ impl Link {
     }
 
     pub(super) fn counts(&self) -> Value {
-        json!({ "is_up": !self.is_down(), "downs": self.downs, "dropped": self.dropped })
+        json!({
+            "is_up": !self.is_down(), "downs": self.downs, "dropped": self.dropped, "mtu_changes": self.mtu_changes,
+        })
     }
 }

@@ -63,7 +63,9 @@ fn transport(
                 segment.payload().len() == meta.payload_bytes as usize,
                 "payload_bytes",
             )?;
-            need(segment.src_port() > 0 && segment.dst_port() > 0, "port 0")?;
+            let ports = segment.src_port() > 0 && segment.dst_port() > 0;
+            // A reset goes back to where a forged segment came from, whatever that says.
+            need(ports || segment.rst(), "port 0")?;
             let mut options = segment.options();
             while !options.is_empty() {
                 let parsed = smoltcp::wire::TcpOption::parse(options);

@@ -1,6 +1,6 @@
 //! What the path says: its MTU (RFC 1191, RFC 8201).
 use super::state::Connection;
-use crate::tcp::context::Context;
+use crate::Ns;
 use crate::tcp::seq::Seq;
 
 impl Connection {
@@ -10,10 +10,16 @@ impl Connection {
     }
 
     /// Segments were dropped for their size: smaller ones go out at once.
-    pub(crate) fn lower_mtu(&mut self, cx: &mut Context, mtu: u16) {
+    pub(crate) fn lower_mtu(&mut self, now: Ns, mtu: u16) {
         if mtu < self.mtu {
-            self.mtu = mtu;
-            self.sync_mss(cx.now, true);
+            self.set_mtu(now, mtu);
         }
+    }
+
+    /// Where it is lower, larger segments are taken for dropped: those that had left the device before come twice.
+    pub(crate) fn set_mtu(&mut self, now: Ns, mtu: u16) {
+        let lowered = mtu < self.mtu;
+        self.mtu = mtu;
+        self.sync_mss(now, lowered);
     }
 }

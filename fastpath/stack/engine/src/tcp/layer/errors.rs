@@ -1,5 +1,5 @@
 //! What ICMP says of connections: believed if it quotes what is in flight, and never the end of an established one (RFC 5927).
-use super::state::{Host, Tcp, context};
+use super::state::{Host, Tcp};
 use crate::ip::IcmpError;
 use crate::tcp::demux::Target;
 use crate::tcp::seq::Seq;
@@ -35,7 +35,7 @@ impl Tcp {
             Some(Socket::Connection(connection)) if connection.is_in_flight(seq) => {
                 if error.mtu.is_some() {
                     let mtu = host.ip.lower_mtu(host.now, error);
-                    connection.lower_mtu(&mut context!(self, host), mtu);
+                    connection.lower_mtu(host.now, mtu);
                 } else {
                     connection.soft_error = Some(error.error);
                 }

@@ -106,7 +106,6 @@ impl Tcp {
             iss: Seq(0),
             irs: segment.seq,
             window: initial_window(limit, options.window_clamp, u32::from(advmss)),
-            mtu,
             advmss,
             hop_limit: options.hop_limit,
             traffic_class: options.traffic_class,
@@ -303,7 +302,8 @@ impl Tcp {
             receive_window: request.window,
             send_window: u32::from(segment.window) << request.agreed.snd_wscale,
             wl1: segment.seq,
-            mtu: request.mtu,
+            // It may have changed since the SYN.
+            mtu: host.ip.mtu(host.now, IpAddr::from(request.tuple.peer)),
             advmss: request.advmss,
             rtt,
             syn_retransmissions: u32::from(request.retransmissions),

@@ -4,6 +4,7 @@ mod errors;
 mod input;
 mod list;
 mod listen;
+mod mtu;
 mod open;
 mod output;
 mod settle;

@@ -78,6 +78,51 @@ fn the_device_completes_checksums_of_whole_datagrams() {
     assert_eq!((next().checksum, next().checksum), (None, None));
 }
 
+/// Fragments that are left fit the device as it is now.
+#[test]
+fn the_mtu_is_lowered_between_two_fragments() {
+    let (mut a, mut b) = (Host::new(1), Host::new(2));
+    let server = b.bound("0.0.0.0:9");
+    let client = a.socket(false);
+    let payload: Vec<u8> = (0..8_000).map(|i| (i * 31) as u8).collect();
+    a.send(client, &payload, Some("10.0.0.2:9")).unwrap();
+    let mut slot = [0; 1500];
+    let frame = a.udp.transmit(lower!(a), &mut slot).unwrap();
+    assert_eq!(frame.len, 1_500);
+    b.receive(&slot[..frame.len]);
+    a.ip.set_link_mtu(1_000);
+    for frame in a.frames() {
+        assert!(frame.len() <= 1_000, "{}", frame.len());
+        b.receive(&frame);
+    }
+    assert_eq!(b.recv(server).map(|(r, _)| r), Ok(payload));
+}
+
+#[test]
+fn options_decide_what_becomes_of_datagrams_beyond_a_lowered_mtu() {
+    use crate::MtuDiscovery::{Do, Dont, Probe, Want};
+    let mut a = Host::new(1);
+    a.ip.set_link_mtu(1_000);
+    let long = Err(SocketError::MessageTooLong);
+    for (how, sent, frames) in [
+        (Dont, Ok(1_400), 2),
+        (Want, Ok(1_400), 2),
+        (Do, long, 0),
+        (Probe, long, 0),
+    ] {
+        let client = a.socket(false);
+        a.udp
+            .set_option(client, crate::SocketOption::MtuDiscovery(how))
+            .unwrap();
+        assert_eq!(a.send(client, &[1; 1_400], Some("10.0.0.2:9")), sent);
+        assert_eq!(a.frames().len(), frames, "{how:?}");
+    }
+    a.ip.set_link_mtu(1_500);
+    let client = a.socket(false);
+    a.send(client, &[1; 1_400], Some("10.0.0.2:9")).unwrap();
+    assert_eq!(a.frames().len(), 1);
+}
+
 #[test]
 fn rfc1191_a_path_with_less_mtu() {
     let (mut a, mut b) = (Host::new(1), Host::new(2));

@@ -17,6 +17,8 @@ pub struct Network {
     pub now: Ns,
     /// Frames that were sent with segmentation arrive in one piece, as between two local devices (GRO).
     pub merged: bool,
+    /// A host's engine is told its device's MTU after so many more frames of that host.
+    pub tell_mtu: Option<(usize, u32, u16)>,
     order: u64,
     arrivals: BinaryHeap<Reverse<(Ns, u64)>>,
     packets: BTreeMap<u64, (usize, Vec<u8>, RxMeta)>,
@@ -37,6 +39,7 @@ impl Network {
             ],
             now,
             merged: false,
+            tell_mtu: None,
             order: 0,
             arrivals: BinaryHeap::new(),
             packets: BTreeMap::new(),
@@ -110,6 +113,15 @@ impl Network {
     }
 
     fn send(&mut self, from: usize, sent: Sent) {
+        match &mut self.tell_mtu {
+            Some((host, 0, mtu)) if *host == from => {
+                self.hosts[from].engine.set_mtu(self.now, *mtu);
+                self.hosts[from].pump();
+                self.tell_mtu = None;
+            }
+            Some((host, frames, _)) if *host == from => *frames -= 1,
+            _ => {}
+        }
         let segment_bytes = sent.frame.segmentation.map_or(0, |s| s.segment_bytes);
         if self.merged && segment_bytes > 0 {
             let meta = RxMeta {

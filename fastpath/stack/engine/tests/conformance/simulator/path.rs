@@ -28,6 +28,8 @@ pub struct Path {
     pub duplicate: f64,
     /// One bit is flipped.
     pub corrupt: f64,
+    /// Of the device in front: what is longer is dropped.
+    pub mtu: usize,
     /// Packets with payload that are lost, counted from 0 in the order of their sending.
     pub drop_data: Vec<u64>,
 }
@@ -46,6 +48,7 @@ impl Default for Path {
             reorder_by: Ns(0),
             duplicate: 0.0,
             corrupt: 0.0,
+            mtu: usize::MAX,
             drop_data: Vec::new(),
         }
     }
@@ -56,6 +59,7 @@ pub struct PathCounters {
     pub sent: u64,
     pub sent_bytes: u64,
     pub lost: u64,
+    pub too_long: u64,
     pub queue_dropped: u64,
     pub duplicated: u64,
     pub reordered: u64,
@@ -94,6 +98,10 @@ impl Direction {
     pub fn send(&mut self, now: Ns, packet: &mut [u8], payload_bytes: u32) -> Vec<Ns> {
         self.counters.sent += 1;
         self.counters.sent_bytes += packet.len() as u64;
+        if packet.len() > self.path.mtu {
+            self.counters.too_long += 1;
+            return Vec::new();
+        }
         if self.loses(payload_bytes) {
             self.counters.lost += 1;
             return Vec::new();

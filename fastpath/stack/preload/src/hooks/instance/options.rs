@@ -36,7 +36,9 @@ fn option_value(
             return number((socket.phase == Phase::Listening).into());
         }
         (libc::IPPROTO_TCP, TCP_CC_INFO) => return Some(Ok(Vec::new())),
-        (libc::IPPROTO_TCP, libc::TCP_INFO) => {}
+        (libc::IPPROTO_TCP, libc::TCP_INFO)
+        | (libc::IPPROTO_IP, libc::IP_MTU)
+        | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {}
         _ if options::parse(level, option, &[]).is_ok() => {}
         (libc::SOL_SOCKET, _) => return None,
         _ => return Some(Err(libc::ENOPROTOOPT)),
