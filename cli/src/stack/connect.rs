@@ -93,7 +93,7 @@ impl ConnectArgs {
         let requests = self.count.or(once.then_some(self.connections.into()));
         let to = resolve(&self.target)?;
         if self.link.addr.iter().any(|a| a.address == to.ip()) {
-            bail!("{to} is the stack's own address, and it has no loopback: give another host's");
+            bail!("{to} is the stack's own address, where nobody is: give another host's");
         }
         let ns = |time: Duration| Ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Ok(ClientPlan {

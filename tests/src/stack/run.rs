@@ -5,6 +5,7 @@ mod datagram_tools;
 mod datagrams;
 mod differential;
 mod mtu;
+mod own_address;
 mod pieces;
 mod pipeline;
 mod policy;
@@ -19,6 +20,7 @@ pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     differential::register(suite);
     mtu::register(suite);
+    own_address::register(suite);
     pipeline::register(suite);
     policy::register(suite);
     pieces::register(suite);

@@ -80,9 +80,6 @@ impl State {
                     self.leave_to_kernel(index);
                     return Step::Pass;
                 }
-                if let Err(error) = self.refuses_own(peer) {
-                    return Step::Fail(error);
-                }
                 trace(|| format!("fd {fd}: connect {peer}: stack"));
                 if self.instance.is_some() {
                     let begun = self.begin_datagrams_there(index, fd, &undecided, (None, true));
@@ -110,10 +107,7 @@ impl State {
                 self.leave_to_kernel(index);
                 return Step::Pass;
             }
-            if let Err(error) = self.refuses_own(peer) {
-                return Step::Fail(error);
-            }
-            if peer.ip().to_canonical().is_loopback() {
+            if policy::is_no_way(&self.handed, SocketKind::Udp, peer) {
                 return Step::Fail(libc::ENETUNREACH);
             }
         }

@@ -3,7 +3,7 @@ use crate::control::Wants;
 use crate::description::{Description, Kind, Socket, Times, Undecided};
 use crate::kernel;
 use crate::policy;
-use crate::say::{once, trace};
+use crate::say::trace;
 use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
@@ -11,9 +11,6 @@ use hopscope_stack_abi::address;
 use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
 use nix::libc;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
-
-static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// A socket of the kernel that may become the stack's.
@@ -149,7 +146,7 @@ impl State {
             }
             return Step::of(bound.map(drop));
         }
-        if !policy::is_own(&self.handed, local.ip()) || is_kernels {
+        if !policy::takes(&self.handed, undecided.kind, local) {
             trace(|| format!("fd {fd}: bind {local}: kernel"));
             self.leave_to_kernel(index);
             return Step::Pass;
@@ -207,14 +204,6 @@ impl State {
                     trace(|| format!("fd {fd}: connect {peer}: stack"));
                     return self.connect_there(index, fd, &undecided, peer);
                 }
-                if policy::is_own(&self.handed, peer.ip()) {
-                    once(&OWN_SAID, || {
-                        format!(
-                            "connections to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
-                        )
-                    });
-                    return Step::Fail(libc::EHOSTUNREACH);
-                }
                 trace(|| format!("fd {fd}: connect {peer}: stack"));
                 let id = match self.take_over(index, &undecided) {
                     Ok(id) => id,
@@ -236,6 +225,8 @@ impl State {
             otherwise: libc::EINPROGRESS,
             kernel: None,
         };
+        let peer = address::from_bytes(bytes);
+        let goes_out = matches!(peer, Ok(Some(peer)) if policy::is_no_way(&self.handed, SocketKind::Tcp, peer));
         let stack = match self.own() {
             Ok(stack) => stack,
             Err(error) => return Step::Fail(error),
@@ -250,10 +241,13 @@ impl State {
                 _ => block,
             };
         }
-        let peer = match address::from_bytes(bytes) {
+        let peer = match peer {
             Ok(peer) => peer,
             Err(error) => return Step::Fail(error),
         };
+        if goes_out && stack.engine.peer_address(id).is_err() {
+            return Step::Fail(libc::ENETUNREACH);
+        }
         match stack
             .engine
             .connect(now(), id, peer)

@@ -77,7 +77,7 @@ pub fn tell(
     if let IpAddr::V4(to) = inbound.to.to_canonical() {
         if wants.packet {
             // Where it was sent to a group: what an answer would come from.
-            let is_own = own.iter().any(|(ip, _)| *ip == IpAddr::V4(to));
+            let is_own = to.is_loopback() || own.iter().any(|(ip, _)| *ip == IpAddr::V4(to));
             let first = own.iter().find_map(|(ip, _)| match ip {
                 IpAddr::V4(v4) => Some(*v4),
                 IpAddr::V6(_) => None,

@@ -14,6 +14,24 @@ pub fn is_own(handed: &Handed, address: IpAddr) -> bool {
         .any(|(own, _)| *own == address)
 }
 
+/// The stack may have a socket that is bound there: at an address of its own that no rule gives to the kernel, or at one of loopback that a
+/// rule gives to the stack.
+pub fn takes(handed: &Handed, kind: SocketKind, local: SocketAddr) -> bool {
+    match local.ip().to_canonical().is_loopback() {
+        true => gives_loopback(handed, kind, Call::Bind, local),
+        false => is_own(handed, local.ip()) && !is_kernels(handed, kind, local),
+    }
+}
+
+fn gives_loopback(handed: &Handed, kind: SocketKind, call: Call, at: SocketAddr) -> bool {
+    handed.policy.gives_loopback(Asked { kind, call, at })
+}
+
+/// What is sent there by a socket of the stack would have to leave this machine.
+pub fn is_no_way(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
+    peer.ip().to_canonical().is_loopback() && !gives_loopback(handed, kind, Call::Connect, peer)
+}
+
 /// A rule says that a socket which is bound there is the kernel's.
 pub fn is_kernels(handed: &Handed, kind: SocketKind, local: SocketAddr) -> bool {
     let asked = Asked {
@@ -25,10 +43,13 @@ pub fn is_kernels(handed: &Handed, kind: SocketKind, local: SocketAddr) -> bool 
 }
 
 /// A connection to there is the stack's: it has a way, and no rule says otherwise. What is this machine's own by
-/// definition stays in the kernel.
+/// definition stays in the kernel, if no rule names it.
 pub fn leads_to(handed: &Handed, kind: SocketKind, peer: SocketAddr) -> bool {
     let remote = peer.ip().to_canonical();
-    if remote.is_loopback() || remote.is_unspecified() || remote.is_multicast() {
+    if remote.is_loopback() {
+        return gives_loopback(handed, kind, Call::Connect, peer);
+    }
+    if remote.is_unspecified() || remote.is_multicast() {
         return false;
     }
     if is_broadcast(handed, remote) {

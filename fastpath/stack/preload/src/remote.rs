@@ -5,11 +5,12 @@ use crate::kernel;
 use crate::numbers::out_of_the_way;
 use crate::policy;
 use crate::rows;
-use crate::say::{once, trace};
+use crate::say::trace;
 use crate::state::State;
 use crate::step::Step;
 use crate::table::{self, Entry};
 use hopscope_stack_abi::address;
+use hopscope_stack_engine::SocketKind;
 use hopscope_stack_instance::programs::connection::fill;
 use hopscope_stack_instance::programs::table::Phase;
 use hopscope_stack_instance::programs::wire::{Name, Request, Response, Which, Whose};
@@ -18,9 +19,6 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
-
-static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     pub fn ask(
@@ -86,9 +84,6 @@ impl State {
         undecided: &Undecided,
         peer: SocketAddr,
     ) -> Step {
-        if let Err(error) = self.is_elsewhere(peer) {
-            return Step::Fail(error);
-        }
         let local = match undecided.bound {
             true => everywhere(fd, undecided.ipv6).map(Some),
             false => Ok(None),
@@ -112,18 +107,6 @@ impl State {
         )
     }
 
-    fn is_elsewhere(&self, peer: SocketAddr) -> Result<(), i32> {
-        if !policy::is_own(&self.handed, peer.ip()) {
-            return Ok(());
-        }
-        once(&OWN_SAID, || {
-            format!(
-                "connections to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
-            )
-        });
-        Err(libc::EHOSTUNREACH)
-    }
-
     /// Of a socket that the instance has: listen(2).
     pub fn listen_again(&mut self, name: Name, fd: i32, backlog: i32) -> Result<(), i32> {
         let request = Request::Listen {
@@ -142,13 +125,18 @@ impl State {
     /// Of a socket that is bound there: connect(2).
     pub fn connect_again(&mut self, name: Name, fd: i32, peer: SocketAddr) -> Result<(), i32> {
         let socket = rows::state(name);
-        match socket.phase {
-            Phase::Bound => {}
-            Phase::Connecting if socket.errno != 0 => return self.connect_anew(name, fd, peer),
+        let anew = match socket.phase {
+            Phase::Bound => false,
+            Phase::Connecting if socket.errno != 0 => true,
             Phase::Connecting => return Err(libc::EALREADY),
             _ => return Err(libc::EISCONN),
+        };
+        if policy::is_no_way(&self.handed, SocketKind::Tcp, peer) {
+            return Err(libc::ENETUNREACH);
         }
-        self.is_elsewhere(peer)?;
+        if anew {
+            return self.connect_anew(name, fd, peer);
+        }
         let filled = fill(kernel::borrow(fd)) as u32;
         let request = Request::Connect {
             which: Which::There(name),
@@ -160,7 +148,6 @@ impl State {
 
     /// One that could not be connected, another time: another socket of the instance, and the same descriptor.
     fn connect_anew(&mut self, name: Name, fd: i32, peer: SocketAddr) -> Result<(), i32> {
-        self.is_elsewhere(peer)?;
         let request = Request::Connect {
             which: Which::New {
                 ipv6: rows::row(name).is_some_and(|row| row.ipv6 != 0),

@@ -102,7 +102,7 @@ impl State {
         }
         let local = address::from_bytes(bytes)?.ok_or(libc::EAFNOSUPPORT)?;
         let any = local.ip().to_canonical().is_unspecified();
-        if !any && !policy::is_own(&self.handed, local.ip()) {
+        if !any && !policy::takes(&self.handed, SocketKind::Udp, local) {
             return Err(libc::EADDRNOTAVAIL);
         }
         let both = any && !self.handed.policy.wildcard_is_stack;
@@ -146,8 +146,7 @@ impl State {
                 let kernel = self.kernels_datagrams(name)?;
                 kernel::connect(kernel.as_raw_fd(), &address::to_bytes(peer))?;
             } else {
-                self.refuses_own(peer)?;
-                if peer.ip().to_canonical().is_loopback() {
+                if policy::is_no_way(&self.handed, SocketKind::Udp, peer) {
                     return Err(libc::ENETUNREACH);
                 }
                 self.port_of_datagrams(name)?;

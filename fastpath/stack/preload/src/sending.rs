@@ -14,7 +14,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 static MORE_SAID: AtomicBool = AtomicBool::new(false);
-static OWN_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     pub fn send_datagram(&mut self, index: u32, parts: &[&[u8]], flags: i32, to: To<'_>) -> Step {
@@ -120,7 +119,6 @@ impl State {
                     }
                     return Ok(false);
                 }
-                self.refuses_own(peer)?;
                 trace(|| format!("fd {fd}: datagram to {peer}: stack"));
                 if self.instance.is_some() {
                     // The call is tried again, of another kind of socket.
@@ -138,11 +136,10 @@ impl State {
                         Ok(false)
                     }
                     // Never out of this machine.
-                    (_, Some(peer)) if peer.ip().to_canonical().is_loopback() => {
+                    (_, Some(peer)) if policy::is_no_way(&self.handed, SocketKind::Udp, peer) => {
                         Err(libc::ENETUNREACH)
                     }
-                    (_, Some(peer)) => self.refuses_own(peer).map(|()| true),
-                    (_, None) => Ok(true),
+                    (_, _) => Ok(true),
                 }
             }
         }
@@ -153,19 +150,6 @@ impl State {
             Some(source) => policy::is_own(&self.handed, source),
             None => policy::leads_to(&self.handed, SocketKind::Udp, peer),
         }
-    }
-
-    /// The stack has no loopback.
-    pub fn refuses_own(&self, peer: SocketAddr) -> Result<(), i32> {
-        if !policy::is_own(&self.handed, peer.ip()) {
-            return Ok(());
-        }
-        once(&OWN_SAID, || {
-            format!(
-                "datagrams to the stack's own {peer} are not supported by this mode: the call fails (EHOSTUNREACH)"
-            )
-        });
-        Err(libc::EHOSTUNREACH)
     }
 
     /// A datagram has gone: an edge of EPOLLOUT, as for Linux' sock_wfree.

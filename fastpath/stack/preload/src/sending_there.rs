@@ -90,12 +90,12 @@ impl State {
             return Err(libc::EAFNOSUPPORT);
         }
         let ip = peer.ip().to_canonical();
-        if ip.is_loopback() {
+        if policy::is_no_way(&self.handed, SocketKind::Udp, peer) {
             return Err(libc::ENETUNREACH);
         }
-        self.refuses_own(peer)?;
         let is_wrong = |source: IpAddr| {
-            source.is_ipv4() != ip.is_ipv4() || !policy::is_own(&self.handed, source)
+            source.is_ipv4() != ip.is_ipv4()
+                || !(policy::is_own(&self.handed, source) || source.is_loopback())
         };
         if ip.is_unspecified() || to.source.is_some_and(is_wrong) {
             return Err(libc::EINVAL);
@@ -103,7 +103,7 @@ impl State {
         if policy::is_broadcast(&self.handed, ip) {
             return Err(libc::EACCES);
         }
-        match policy::has_way(&self.handed, ip) || ip.is_multicast() {
+        match policy::has_way(&self.handed, ip) || ip.is_multicast() || ip.is_loopback() {
             true => Ok(()),
             false => Err(libc::ENETUNREACH),
         }

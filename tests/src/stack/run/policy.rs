@@ -159,7 +159,6 @@ fn refused() -> Result<()> {
             "kernel port=22\n\nallow port=7\n",
             ["line 3", "stack or kernel"],
         ),
-        ("stack address=::1\n", ["line 1", "no loopback"]),
         ("kernel port=22,\n", ["line 1", "no ports"]),
         (&"kernel\n".repeat(100_000), ["more than", "no policy"]),
     ] {

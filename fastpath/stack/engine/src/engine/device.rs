@@ -9,19 +9,18 @@ impl Engine {
     /// Takes in one received frame, which may be GRO-sized.
     pub fn receive(&mut self, now: Ns, frame: &[u8], meta: RxMeta) -> Received {
         self.now = now;
-        match self.ip.receive(now, frame, meta, &mut self.counters) {
+        let input = self.ip.receive(now, frame, meta, &mut self.counters);
+        self.take(now, input, meta.segment_bytes)
+    }
+
+    fn take(&mut self, now: Ns, input: Input, segment_bytes: u16) -> Received {
+        match input {
             Input::Reassembled(packet) => {
                 let counters = &mut self.counters;
-                match self.ip.receive_reassembled(now, &packet, counters) {
-                    Input::Tcp(packet, segment) => self.receive_tcp(now, &packet, &segment, 0),
-                    Input::Udp(packet, datagram) => self.receive_udp(now, &packet, &datagram),
-                    Input::Error(error) => self.icmp_error(now, &error),
-                    Input::Reassembled(_) | Input::Done => Received::default(),
-                }
+                let input = self.ip.receive_reassembled(now, &packet, counters);
+                self.take(now, input, 0)
             }
-            Input::Tcp(packet, segment) => {
-                self.receive_tcp(now, &packet, &segment, meta.segment_bytes)
-            }
+            Input::Tcp(packet, segment) => self.receive_tcp(now, &packet, &segment, segment_bytes),
             Input::Error(error) => self.icmp_error(now, &error),
             Input::Udp(packet, datagram) => self.receive_udp(now, &packet, &datagram),
             Input::Done => Received::default(),
@@ -56,16 +55,24 @@ impl Engine {
         frame
     }
 
-    /// When [`Engine::advance`] has something to do, at the latest; `None`: not before another call.
+    /// When [`Engine::advance`] has something to do, at the latest, and before now where that is at once; `None`: not before another call.
     #[must_use]
     pub fn poll_at(&self) -> Option<Ns> {
-        let due = [self.ip.poll_at(), self.tcp.poll_at()];
+        let looped = (self.ip.looped() > 0).then_some(Ns(0));
+        let due = [looped, self.ip.poll_at(), self.tcp.poll_at()];
         due.into_iter().flatten().min()
     }
 
-    /// Runs the timers that are due.
+    /// Receives what was sent to ourselves before, and runs the timers that are due.
     pub fn advance(&mut self, now: Ns) {
         self.now = now;
+        for _ in 0..self.ip.looped() {
+            if let Some((packet, meta)) = self.ip.next_looped() {
+                let counters = &mut self.counters;
+                let input = self.ip.receive_looped(now, &packet, meta, counters);
+                self.take(now, input, meta.segment_bytes);
+            }
+        }
         self.ip.advance(now, &mut self.counters);
         while let Some(error) = self.ip.next_unreachable() {
             self.icmp_error(now, &error);

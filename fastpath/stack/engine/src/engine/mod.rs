@@ -7,6 +7,8 @@ mod told;
 pub use state::Engine;
 
 #[cfg(test)]
+mod own_address_tests;
+#[cfg(test)]
 mod pair_tests;
 #[cfg(test)]
 mod tests;

@@ -59,6 +59,11 @@ impl Addresses {
         self.ours.iter().any(|a| a.address == address)
     }
 
+    /// What is sent to it stays here: ours, or one of loopback, which nothing from the device may use (RFC 1122, 3.2.1.3; RFC 4291, 2.5.3).
+    pub(crate) fn is_local(&self, address: IpAddr) -> bool {
+        self.is_ours(address) || address.is_loopback()
+    }
+
     pub(crate) fn recipient(&self, destination: IpAddr) -> Recipient {
         if self.is_ours(destination) {
             return Recipient::Us;
@@ -122,6 +127,12 @@ impl Addresses {
     /// The address of ours to send from: the one whose network has the next hop, else the one that shares most leading
     /// bits (RFC 6724, 5, rule 8).
     pub(crate) fn source_for(&self, destination: IpAddr) -> Option<IpAddr> {
+        if destination.is_loopback() {
+            return Some(match destination {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
         let near = self.next_hop(destination).unwrap_or(destination);
         let of_family = self
             .ours

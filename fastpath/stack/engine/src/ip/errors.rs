@@ -23,7 +23,7 @@ impl Interface {
             IpAddr::V4(_) => (v4::UNREACHABLE, v4::PORT),
             IpAddr::V6(_) => (v6::UNREACHABLE, v6::PORT),
         };
-        if self.addresses.is_ours(packet.destination)
+        if self.addresses.is_local(packet.destination)
             && self.send_error(now, packet, kind, code, 0, counters)
         {
             counters.icmp_out_dest_unreachs += 1;

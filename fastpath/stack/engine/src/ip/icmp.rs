@@ -108,7 +108,7 @@ impl Interface {
         error: super::input::IcmpError,
         counters: &mut Counters,
     ) -> Input<'a> {
-        if self.addresses.is_ours(error.local) {
+        if self.addresses.is_local(error.local) {
             return Input::Error(error);
         }
         counters.icmp_in_errors += 1;

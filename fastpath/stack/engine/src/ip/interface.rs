@@ -6,6 +6,7 @@
 //! writes what the interface itself has to send (ask it first: answers to neighbours are small and urgent).
 use super::addresses::{Addresses, Recipient};
 use super::input::IcmpError;
+use super::looped::Looped;
 use super::neighbors::Neighbors;
 use super::outbox::Outbox;
 use super::pmtu::PathMtus;
@@ -37,6 +38,7 @@ pub(crate) struct Interface {
     pub(super) addresses: Addresses,
     pub(super) neighbors: Neighbors,
     pub(super) outbox: Outbox,
+    pub(super) looped: Looped,
     pub(super) reassembly: Reassembly,
     pub(super) path_mtus: PathMtus,
     pub(super) errors: RateLimit,
@@ -65,6 +67,7 @@ impl Interface {
             addresses: Addresses::new(config)?,
             neighbors: Neighbors::new(key(purpose::NEIGHBORS).k0),
             outbox: Outbox::default(),
+            looped: Looped::default(),
             reassembly: Reassembly::default(),
             path_mtus: PathMtus::new(key(purpose::PATH_MTUS)),
             defended: Vec::new(),
@@ -90,8 +93,9 @@ impl Interface {
         }
     }
 
-    pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
-        self.addresses.is_ours(address)
+    /// Of a socket here: one of ours, or of loopback.
+    pub(crate) fn is_local(&self, address: IpAddr) -> bool {
+        self.addresses.is_local(address)
     }
 
     /// Broadcast, multicast: what TCP does not talk to.
@@ -106,7 +110,7 @@ impl Interface {
     /// NetworkUnreachable: no route, or no address of the family.
     pub(crate) fn source_for(&self, destination: IpAddr) -> Result<IpAddr, SocketError> {
         let unreachable = SocketError::NetworkUnreachable;
-        if !self.is_group(destination) {
+        if !self.is_group(destination) && !self.is_local(destination) {
             self.addresses.next_hop(destination).ok_or(unreachable)?;
         }
         self.addresses.source_for(destination).ok_or(unreachable)
@@ -203,6 +207,7 @@ impl Interface {
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.neighbors.memory_bytes()
             + self.outbox.memory_bytes()
+            + self.looped.memory_bytes()
             + self.reassembly.memory_bytes()
             + self.path_mtus.memory_bytes()
     }

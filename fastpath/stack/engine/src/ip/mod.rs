@@ -7,6 +7,7 @@ mod icmp;
 mod icmpv6;
 mod input;
 mod interface;
+mod looped;
 mod ndisc;
 mod neighbors;
 mod outbox;

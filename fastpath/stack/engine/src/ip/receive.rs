@@ -17,6 +17,8 @@ pub(super) struct Arrival {
     /// The frame was for others, too.
     pub link_group: bool,
     pub recipient: Recipient,
+    /// It comes from here.
+    pub looped: bool,
 }
 
 impl Interface {
@@ -30,7 +32,7 @@ impl Interface {
         counters: &mut Counters,
     ) -> Input<'a> {
         let Some(mac) = self.mac else {
-            return self.receive_packet(now, frame, meta, counters);
+            return self.receive_packet(now, frame, meta, false, counters);
         };
         let Some((header, payload)) = ethernet::Header::parse(frame) else {
             counters.frames_malformed += 1;
@@ -45,6 +47,7 @@ impl Interface {
             meta,
             link_group: header.destination != mac,
             recipient: Recipient::Us,
+            looped: false,
         };
         match header.ethertype {
             ethernet::IPV4 => self.receive_v4(&mut arrival, payload, counters),
@@ -68,7 +71,19 @@ impl Interface {
         packet: &'a [u8],
         counters: &mut Counters,
     ) -> Input<'a> {
-        self.receive_packet(now, packet, RxMeta::default(), counters)
+        // Where each piece came from was looked at.
+        self.receive_packet(now, packet, RxMeta::default(), true, counters)
+    }
+
+    /// A packet of [`Interface::next_looped`].
+    pub(crate) fn receive_looped<'a>(
+        &mut self,
+        now: Ns,
+        packet: &'a [u8],
+        meta: RxMeta,
+        counters: &mut Counters,
+    ) -> Input<'a> {
+        self.receive_packet(now, packet, meta, true, counters)
     }
 
     fn receive_packet<'a>(
@@ -76,6 +91,7 @@ impl Interface {
         now: Ns,
         bytes: &'a [u8],
         meta: RxMeta,
+        looped: bool,
         counters: &mut Counters,
     ) -> Input<'a> {
         let mut arrival = Arrival {
@@ -83,6 +99,7 @@ impl Interface {
             meta,
             link_group: false,
             recipient: Recipient::Us,
+            looped,
         };
         match bytes.first().map(|b| b >> 4) {
             Some(4) => self.receive_v4(&mut arrival, bytes, counters),
@@ -176,10 +193,15 @@ impl Interface {
 
     /// By its addresses. Sets `arrival.recipient`.
     fn accepts(&self, arrival: &mut Arrival, packet: &Packet, counters: &mut Counters) -> bool {
-        arrival.recipient = self.addresses.recipient(packet.destination);
+        arrival.recipient = match arrival.looped && self.addresses.is_local(packet.destination) {
+            true => Recipient::Us,
+            false => self.addresses.recipient(packet.destination),
+        };
         // A duplicate address detection comes from nowhere (RFC 4862, 5.4.2).
         let unspecified = packet.source.is_ipv6() && packet.source.is_unspecified();
-        let valid = unspecified || self.addresses.is_valid_source(packet.source);
+        let valid = unspecified
+            || arrival.looped && self.addresses.is_local(packet.source)
+            || self.addresses.is_valid_source(packet.source);
         let accepted = valid && arrival.recipient != Recipient::Others;
         if !accepted {
             counters.ip_in_addr_errors += 1;
@@ -233,7 +255,7 @@ impl Interface {
             return Input::Done;
         };
         let ports = (segment.source_port, segment.destination_port);
-        if self.is_of_other_engine(&packet, ports) {
+        if !arrival.looped && self.is_of_other_engine(&packet, ports) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }
@@ -265,7 +287,8 @@ impl Interface {
             }
         };
         let ports = (datagram.source_port, datagram.destination_port);
-        if arrival.recipient == Recipient::Us && self.is_of_other_engine(&packet, ports) {
+        let on_the_wire = arrival.recipient == Recipient::Us && !arrival.looped;
+        if on_the_wire && self.is_of_other_engine(&packet, ports) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }

@@ -20,6 +20,8 @@ enum Link {
     Known(Mac),
     /// It has to wait.
     Unknown,
+    /// It stays here.
+    Own,
     NoRoute,
 }
 
@@ -27,8 +29,8 @@ impl Interface {
     /// Completes the frame in `slot`, where the transport's bytes are at [`Interface::header_bytes`]. `hop` is the caller's to
     /// keep for the next packet to the same destination; a default one is looked up.
     ///
-    /// `None`: there is nothing to send now. The neighbour's address is asked for first and the packet waits (it counts as
-    /// sent), or it is dropped, which is counted.
+    /// `None`: there is nothing to send now. The neighbour's address is asked for first and the packet waits, or it is for us and waits to be
+    /// received (it counts as sent), or it is dropped, which is counted.
     pub(crate) fn send(
         &mut self,
         now: Ns,
@@ -42,7 +44,7 @@ impl Interface {
             return None;
         };
         counters.ip_out_requests += 1;
-        let link = self.link(now, packet.destination, hop, counters);
+        let link = self.link(now, packet, hop, counters);
         let (destination, is_known) = match link {
             Link::None => return Some(meta),
             Link::NoRoute => {
@@ -51,6 +53,11 @@ impl Interface {
             }
             Link::Known(mac) => (mac, true),
             Link::Unknown => (Mac::default(), false),
+            Link::Own => {
+                let link_bytes = self.link_bytes();
+                self.looped.push(slot, link_bytes, meta);
+                return None;
+            }
         };
         let header = ethernet::Header {
             destination,
@@ -76,18 +83,19 @@ impl Interface {
         self.header_bytes(ipv6) + extension.map_or(0, |_| FRAGMENT_HEADER_BYTES)
     }
 
-    fn link(
-        &mut self,
-        now: Ns,
-        destination: IpAddr,
-        hop: &mut Hop,
-        counters: &mut Counters,
-    ) -> Link {
-        if self.mac.is_none() {
-            return Link::None;
-        }
+    fn link(&mut self, now: Ns, packet: &Outgoing, hop: &mut Hop, counters: &mut Counters) -> Link {
+        let destination = packet.destination;
         if let Some(mac) = self.neighbors.cached(now, *hop) {
             return Link::Known(mac);
+        }
+        if self.addresses.is_local(destination) {
+            return Link::Own;
+        }
+        if packet.source.is_loopback() {
+            return Link::NoRoute;
+        }
+        if self.mac.is_none() {
+            return Link::None;
         }
         if let Some(mac) = Mac::of_multicast(destination) {
             return Link::Known(mac);

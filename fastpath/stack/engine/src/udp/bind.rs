@@ -25,7 +25,7 @@ impl Udp {
             false => socket.canonical(local)?,
         };
         let ip = local.ip();
-        if !ip.is_unspecified() && !lower.ip.is_ours(ip) && !lower.ip.is_group(ip) {
+        if !ip.is_unspecified() && !lower.ip.is_local(ip) && !lower.ip.is_group(ip) {
             return Err(SocketError::AddressNotAvailable);
         }
         let is_port_bound = local.port() != 0;
@@ -114,6 +114,9 @@ impl Udp {
         let keeps = socket.is_address_bound;
         if keeps && local.is_ipv4() != peer.is_ipv4() {
             return Err(SocketError::NetworkUnreachable);
+        }
+        if keeps && local.ip().is_loopback() && !lower.ip.is_local(peer.ip()) {
+            return Err(SocketError::Invalid);
         }
         if !keeps {
             local.set_ip(source);

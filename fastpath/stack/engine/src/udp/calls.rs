@@ -74,7 +74,7 @@ impl Udp {
         }
         let mut source = socket.local;
         if let Some(asked) = outbound.source.map(|ip| ip.to_canonical()) {
-            if !lower.ip.is_ours(asked) || asked.is_ipv4() != peer.is_ipv4() {
+            if !lower.ip.is_local(asked) || asked.is_ipv4() != peer.is_ipv4() {
                 return Err(SocketError::Invalid);
             }
             source.set_ip(asked);
@@ -85,6 +85,9 @@ impl Udp {
             source.set_ip(lower.ip.source_for(peer.ip())?);
         } else {
             lower.ip.source_for(peer.ip())?;
+        }
+        if source.ip().is_loopback() && !lower.ip.is_local(peer.ip()) {
+            return Err(SocketError::Invalid);
         }
         if lower.ip.is_group(peer.ip()) && !peer.ip().is_multicast() {
             // Without SO_BROADCAST, which there is none of.

@@ -29,7 +29,7 @@ impl Udp {
             socket: None,
             payload_bytes: payload.len() as u32,
         };
-        if lower.ip.is_ours(packet.destination) {
+        if lower.ip.is_local(packet.destination) {
             let shares = |i| self.get(i).is_ok_and(|s| s.options.reuse_port);
             match self.demux.find(local, peer, shares) {
                 Some(index) => received.socket = self.enqueue(lower, index, arrived, payload),

@@ -25,7 +25,7 @@ impl Udp {
             } else {
                 self.transmit_fragment(lower, slot, fragment_bytes(mtu, ipv6))
             };
-            if frame.is_some() {
+            if frame.is_some() || lower.ip.has_looped_enough() {
                 return frame;
             }
         }

@@ -67,6 +67,17 @@ impl Policy {
         rules.find(|rule| rule.fits(asked)).map(|rule| rule.whose)
     }
 
+    /// The rule that decides is the stack's, and names addresses of loopback: others do not mean those.
+    #[must_use]
+    pub fn gives_loopback(&self, asked: Asked) -> bool {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|rule| rule.fits(asked));
+        rule.is_some_and(|rule| {
+            let named = rule.address.is_some_and(|(ip, _)| ip.is_loopback());
+            named && rule.whose == Whose::Stack
+        })
+    }
+
     #[must_use]
     pub fn names_programs(&self) -> bool {
         self.rules.iter().any(|rule| rule.program.is_some())
@@ -214,12 +225,7 @@ impl FromStr for Rule {
         };
         let mut words = words.take_while(|word| !word.starts_with('#'));
         words.try_for_each(|word| rule.add(word))?;
-        match (rule.whose, rule.address) {
-            (Whose::Stack, Some((address, _))) if address.to_canonical().is_loopback() => {
-                Err("the stack has no loopback: its addresses are the kernel's".into())
-            }
-            _ => Ok(rule),
-        }
+        Ok(rule)
     }
 }
 

@@ -8,7 +8,9 @@ unsafe extern "C-unwind" fn absent() -> isize {
     super::memory::fail(libc::ENOSYS)
 }
 
+/// By itself: a call of dlsym takes the caller's return address (RTLD_NEXT), and a function with one cannot be measured by a copy.
 #[cold]
+#[inline(never)]
 fn find(at: &AtomicPtr<c_void>, name: &'static str) -> *mut c_void {
     // SAFETY: the name ends with 0.
     let mut found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) };

@@ -269,6 +269,9 @@ impl Tcp {
         if local.is_v4() != tuple.peer.is_v4() {
             return Err(SocketError::NetworkUnreachable);
         }
+        if tuple.local().ip().is_loopback() && !host.ip.is_local(to) {
+            return Err(SocketError::Invalid);
+        }
         if bound.is_some() {
             let hash = self.keys.tuple(&tuple);
             let free = self.is_tuple_free(host, hash, &tuple);
@@ -281,7 +284,9 @@ impl Tcp {
         let offset = secret.wrapping_add(self.port_searches[search]);
         for (tried, port) in (1..).zip(self.candidates(offset)) {
             tuple.local_port = port;
-            if !self.ports.is_unbound(port) || !self.is_of_this_engine(&tuple) {
+            // Not to itself.
+            let itself = tuple.local() == tuple.peer();
+            if itself || !self.ports.is_unbound(port) || !self.is_of_this_engine(&tuple) {
                 continue;
             }
             let hash = self.keys.tuple(&tuple);
@@ -359,7 +364,7 @@ fn local_address(host: &Host, idle: &Idle, local: SocketAddr) -> Result<Address,
     if address.is_unspecified() && !(idle.ipv6 && address.is_ipv4()) {
         return Ok(Address::ANY);
     }
-    if !host.ip.is_ours(address) {
+    if !host.ip.is_local(address) {
         return Err(SocketError::AddressNotAvailable);
     }
     Ok(address.into())

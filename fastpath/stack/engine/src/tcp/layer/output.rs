@@ -36,8 +36,13 @@ impl Tcp {
                     self.burst += 1;
                     return Some(frame);
                 }
-                // It waits for a neighbour, or was dropped: it counts as sent.
-                Some(None) => self.burst += 1,
+                // It waits, or was dropped: it counts as sent.
+                Some(None) => {
+                    self.burst += 1;
+                    if host.ip.has_looped_enough() {
+                        return None;
+                    }
+                }
                 None => {
                     self.output.pop_front();
                     self.burst = 0;

@@ -80,10 +80,6 @@ fn what_is_no_rule_is_said_by_line() {
         ),
         ("kernel tcp udp", "line 1: udp: a second one"),
         ("kernel port=1 port=2", "line 1: port: a second one"),
-        (
-            "stack address=127.0.0.0/8",
-            "line 1: the stack has no loopback: its addresses are the kernel's",
-        ),
     ] {
         assert_eq!(rules(text).unwrap_err(), why);
     }
@@ -101,6 +97,23 @@ fn what_is_no_rule_is_said_by_line() {
         );
     }
     assert!(rules(&"kernel\n".repeat(RULES_MAX + 1)).is_err());
+}
+
+/// Only by a rule that names it: what is said of all addresses is not meant of loopback.
+#[test]
+fn loopback() {
+    let gives = |text, at| {
+        let asked = asked(SocketKind::Tcp, Call::Connect, at);
+        policy(text).gives_loopback(asked)
+    };
+    let both = "stack address=127.0.0.0/8\nstack address=::1";
+    assert!(gives(both, "127.0.0.1:80") && gives(both, "[::1]:80"));
+    assert!(gives(both, "[::ffff:127.0.0.1]:80"));
+    assert!(!gives("stack", "127.0.0.1:80") && !gives("", "127.0.0.1:80"));
+    assert!(!gives("stack address=0.0.0.0/0", "127.0.0.1:80"));
+    assert!(!gives("stack bind address=127.0.0.1", "127.0.0.1:80"));
+    let kernels = format!("kernel port=53\n{both}");
+    assert!(!gives(&kernels, "127.0.0.1:53") && gives(&kernels, "127.0.0.1:54"));
 }
 
 #[test]
