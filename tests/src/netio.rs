@@ -6,6 +6,7 @@ mod capture;
 mod crossing;
 mod frames;
 mod ground_truth;
+mod kept;
 mod long;
 mod mtu;
 mod offload;
@@ -14,8 +15,10 @@ mod refused;
 mod vanishing;
 mod veth;
 
+pub(crate) use kept::received as packets_received;
+
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Netns, Root, Tshark};
+    use Requirement::{Netns, Root, Tcx, Tshark};
     let kernel = &[Root, Netns];
     for (from, to) in crossing::PAIRS {
         suite.case(
@@ -64,6 +67,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "netio::frames_beyond_a_lowered_mtu_are_counted",
         kernel,
         mtu::refused,
+    );
+    suite.case(
+        "netio::packets_are_kept_from_the_kernel",
+        &[Netns, Tcx],
+        kept::run,
     );
     suite.case(
         "netio::a_tap_without_offload_gets_segments_with_checksums",

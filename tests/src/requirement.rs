@@ -9,6 +9,8 @@ pub enum Requirement {
     Root,
     /// Network namespaces can be made.
     Netns,
+    /// Programs on tcx ingress (Linux 6.6).
+    Tcx,
     Gcc,
     Gxx,
     Clang,
@@ -89,6 +91,7 @@ impl Requirement {
         match self {
             Root => "root",
             Netns => "netns",
+            Tcx => "tcx",
             Gcc => "gcc",
             Gxx => "g++",
             Clang => "clang",
@@ -151,6 +154,7 @@ impl Requirement {
         match self {
             Root => root(),
             Netns => root().and_then(|()| exists("/proc/self/ns/net", "network namespaces")),
+            Tcx => root().and_then(|()| kernel_since(6, 6)),
             Gcc => program("gcc", "gcc"),
             Gxx => program("g++", "g++"),
             Clang => program("clang", "clang"),
@@ -462,4 +466,14 @@ pub fn elf32_pause() -> Vec<u8> {
     file.extend(word(&[1, 0, BASE, BASE, size, size, 5, 4096])); // PT_LOAD, R-X
     file.extend(code);
     file
+}
+
+fn kernel_since(major: u32, minor: u32) -> Result<(), String> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map(|word| word.parse().ok());
+    let here = numbers.next().flatten().zip(numbers.next().flatten());
+    match here >= Some((major, minor)) {
+        true => Ok(()),
+        false => Err(format!("Linux {major}.{minor}, not {}", release.trim())),
+    }
 }

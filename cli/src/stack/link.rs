@@ -2,7 +2,7 @@
 use crate::netns;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use hopscope_netio::PortName;
+use hopscope_netio::{PortError, PortName};
 use hopscope_stack_engine::config::{Address, Congestion, Medium, Route};
 use hopscope_stack_engine::{Config, TcpConfig};
 use hopscope_stack_instance::Device;
@@ -78,8 +78,27 @@ impl LinkArgs {
             mtu: self.mtu,
         };
         netns::within(self.netns.as_deref(), || {
-            Ok(device::open(&self.interface, engines, &addresses, wanted)?)
+            let devices = device::open(&self.interface, engines, &addresses, wanted)?;
+            if let Some(Err(error)) = devices.first().and_then(|device| device.kept.as_ref()) {
+                self.kernel_sees(error);
+            }
+            Ok(devices)
         })
+    }
+
+    /// Not without a word where that matters.
+    fn kernel_sees(&self, error: &PortError) {
+        let device = self.interface.device().unwrap_or_default();
+        let forwards = |family: &str| {
+            let switch = format!("/proc/sys/net/{family}/conf/{device}/forwarding");
+            std::fs::read_to_string(switch).is_ok_and(|text| text.trim() != "0")
+        };
+        let said = format!("{error}: the kernel sees packets to the stack, too");
+        if forwards("ipv4") || forwards("ipv6") {
+            log::warn!("{said}, and may forward or answer them: switch forwarding off on {device}");
+        } else {
+            log::info!("{said}, and drops them");
+        }
     }
 
     /// What cannot be, whatever the device is.

@@ -174,6 +174,10 @@ fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
             max_frame_len: device.port.capabilities().max_frame_len,
             receive_frames: hopscope_stack_instance::device::RECEIVE_FRAMES,
             gso: device.offload.checksum,
+            kept: device
+                .kept()
+                .map(|kept| inherited(kept.as_fd()))
+                .transpose()?,
         },
         engine: args.link.handed(device)?,
     })

@@ -166,6 +166,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
     let devices = args.link.open(args.engines)?;
     let mtu = devices.first().map_or(0, |device| device.mtu.get());
+    let kept = devices
+        .first()
+        .is_some_and(|device| device.kept().is_some());
     let recording = args.output.as_deref();
     let recording = recording.map(|path| events::begin(path, &host::meta(), args.engines));
     let (events, file) = recording.transpose()?.unzip();
@@ -194,7 +197,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     privileges::drop_all(user.as_ref())?;
     let file = file.map(EventFile::start);
-    say_ready(&args, mtu)?;
+    say_ready(&args, (mtu, kept))?;
     let served = running::run(&mut instances, &stop);
     let mut engines = Vec::new();
     let mut sum = AppCounts::default();
@@ -224,7 +227,7 @@ fn programs(args: &ServeArgs, path: &Path, user: Option<&RunAs>) -> anyhow::Resu
     Ok(programs)
 }
 
-fn say_ready(args: &ServeArgs, mtu: u16) -> anyhow::Result<()> {
+fn say_ready(args: &ServeArgs, (mtu, kept): (u16, bool)) -> anyhow::Result<()> {
     let port = args.port_number();
     let socket = args.socket();
     let at = |a: &hopscope_stack_engine::config::Address| SocketAddr::new(a.address, port);
@@ -237,7 +240,7 @@ fn say_ready(args: &ServeArgs, mtu: u16) -> anyhow::Result<()> {
         };
         let line = json!({
             "type": "ready", "schema": 1, "listen": first, "addresses": listen, "socket": socket,
-            "if": args.link.interface.to_string(), "mtu": mtu, "engines": args.engines, "control": args.control(),
+            "if": args.link.interface.to_string(), "mtu": mtu, "kept_from_kernel": kept, "engines": args.engines, "control": args.control(),
         });
         writeln!(std::io::stdout(), "{line}")?;
     } else if let Some(socket) = &socket {

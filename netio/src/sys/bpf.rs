@@ -1,7 +1,5 @@
-//! The XDP program that hands a queue's frames to a socket: six instructions, loaded with bpf(2).
-//!
-//! It is attached by a link, so it leaves the device with the last descriptor, however the process
-//! ends.
+//! Programs on a device, a few instructions each, loaded with bpf(2). Each is attached by a link, so it leaves the device with the last
+//! descriptor, however the process ends. The XDP program that hands a queue's frames to a socket.
 use super::socket::check;
 use nix::libc;
 use std::io;
@@ -62,11 +60,46 @@ struct LinkCreate {
 
 /// `struct bpf_insn`; registers: destination in the low nibble.
 #[repr(C)]
-struct Instruction {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    immediate: i32,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instruction {
+    pub code: u8,
+    pub registers: u8,
+    pub offset: i16,
+    pub immediate: i32,
+}
+
+pub(super) fn instruction(code: u8, registers: u8, offset: i16, immediate: i32) -> Instruction {
+    Instruction {
+        code,
+        registers,
+        offset,
+        immediate,
+    }
+}
+
+/// Loads `program`, and attaches it to a device; it is there as long as the link.
+pub(super) fn attach(
+    program: &[Instruction],
+    prog_type: u32,
+    interface: u32,
+    (attach_type, flags): (u32, u32),
+) -> io::Result<OwnedFd> {
+    let load = ProgLoad {
+        prog_type,
+        insn_cnt: program.len() as u32,
+        insns: program.as_ptr() as u64,
+        license: c"Dual MIT/GPL".as_ptr() as u64,
+    };
+    // SAFETY: program and licence live over the call and are as long as said.
+    let program = unsafe { OwnedFd::from_raw_fd(bpf(PROG_LOAD, &load)?) };
+    let link = LinkCreate {
+        prog_fd: program.as_raw_fd() as u32,
+        target_ifindex: interface,
+        attach_type,
+        flags,
+    };
+    // SAFETY: the attribute of this command, without pointers.
+    Ok(unsafe { OwnedFd::from_raw_fd(bpf(LINK_CREATE, &link)?) })
 }
 
 /// # Safety
@@ -108,12 +141,6 @@ impl Redirect {
         };
         // SAFETY: key and value are four bytes each and live over the call.
         unsafe { bpf(MAP_UPDATE, &update)? };
-        let instruction = |code, registers, offset, immediate| Instruction {
-            code,
-            registers,
-            offset,
-            immediate,
-        };
         let program = [
             // r2 = context->rx_queue_index
             instruction(0x61, 0x12, RX_QUEUE_INDEX, 0),
@@ -125,22 +152,7 @@ impl Redirect {
             instruction(0x85, 0, 0, FUNC_REDIRECT_MAP),
             instruction(0x95, 0, 0, 0),
         ];
-        let load = ProgLoad {
-            prog_type: PROG_TYPE_XDP,
-            insn_cnt: program.len() as u32,
-            insns: program.as_ptr() as u64,
-            license: c"Dual MIT/GPL".as_ptr() as u64,
-        };
-        // SAFETY: program and licence live over the call and are as long as said.
-        let program = unsafe { OwnedFd::from_raw_fd(bpf(PROG_LOAD, &load)?) };
-        let link = LinkCreate {
-            prog_fd: program.as_raw_fd() as u32,
-            target_ifindex: interface,
-            attach_type: ATTACH_XDP,
-            flags,
-        };
-        // SAFETY: the attribute of this command, without pointers.
-        let link = unsafe { OwnedFd::from_raw_fd(bpf(LINK_CREATE, &link)?) };
+        let link = attach(&program, PROG_TYPE_XDP, interface, (ATTACH_XDP, flags))?;
         // The link keeps the program, and that keeps the map.
         Ok(Redirect { _link: link })
     }

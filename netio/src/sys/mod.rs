@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod bpf;
+mod ingress;
 mod interface;
 mod long_frames;
 mod map;
@@ -15,6 +16,7 @@ mod vnet;
 mod xsk;
 
 pub(crate) use bpf::{Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE};
+pub(crate) use ingress::drop_packets_to;
 pub(crate) use interface::{Interface, device_is_up, device_mtu};
 pub(crate) use mmsg::SendBatch;
 pub(crate) use socket::{bind_packet, get_option, open_socket, set_option};

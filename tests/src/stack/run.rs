@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod datagram_tools;
 mod datagrams;
 mod differential;
+mod kept;
 mod mtu;
 mod own_address;
 mod pieces;
@@ -19,6 +20,7 @@ mod tools;
 pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     differential::register(suite);
+    kept::register(suite);
     mtu::register(suite);
     own_address::register(suite);
     pipeline::register(suite);

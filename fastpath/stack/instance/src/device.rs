@@ -1,8 +1,8 @@
 //! A port with what the engine has to know of it.
 use crate::{InstanceError, LinkMtu};
 use hopscope_netio::{
-    Accepts, DeviceInfo, OpenOptions, PacketIo, PacketOptions, PacketPort, PortName, TapOptions,
-    TapPort,
+    Accepts, DeviceInfo, Kept, OpenOptions, PacketIo, PacketOptions, PacketPort, PortError,
+    PortName, TapOptions, TapPort,
 };
 use hopscope_stack_engine::config::{Medium, TxOffload};
 use std::net::IpAddr;
@@ -17,6 +17,16 @@ pub struct Device {
     pub medium: Medium,
     pub mtu: LinkMtu,
     pub offload: TxOffload,
+    /// What keeps packets to the stack from the kernel, or why nothing does. Of several engines' devices the first has it; of ports that
+    /// share nothing with the kernel none.
+    pub kept: Option<Result<Kept, PortError>>,
+}
+
+impl Device {
+    #[must_use]
+    pub fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()?.as_ref().ok()
+    }
 }
 
 /// What is asked of a device beyond its name.
@@ -76,9 +86,14 @@ pub fn open(
                 segmentation_v4: can,
                 segmentation_v6: can,
             },
+            kept: None,
         }
     };
-    Ok(ports.into_iter().map(device).collect())
+    let mut devices: Vec<Device> = ports.into_iter().map(device).collect();
+    if let (PortName::Packet { device }, Some(first)) = (name, devices.first_mut()) {
+        first.kept = Some(Kept::from_kernel(device, addresses));
+    }
+    Ok(devices)
 }
 
 fn ports(

@@ -68,6 +68,8 @@ pub struct HandedPort {
     pub max_frame_len: usize,
     pub receive_frames: usize,
     pub gso: bool,
+    /// What keeps packets from the kernel, as long as it is open.
+    pub kept: Option<i32>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -113,7 +115,9 @@ impl Handed {
     #[must_use]
     pub fn descriptors(&self) -> Vec<i32> {
         match &self.stack {
-            HandedStack::Inline(inline) => vec![inline.port.fd],
+            HandedStack::Inline(inline) => std::iter::once(inline.port.fd)
+                .chain(inline.port.kept)
+                .collect(),
             HandedStack::Instance(instance) => vec![instance.door, instance.table],
         }
     }

@@ -123,6 +123,7 @@ fn end(
         medium,
         mtu: LinkMtu::new(MTU, None),
         offload: TxOffload::default(),
+        kept: None,
     };
     Ok(InstancePlan {
         device,
