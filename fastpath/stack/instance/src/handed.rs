@@ -6,6 +6,7 @@ use hopscope_stack_engine::{Config, TcpConfig};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 pub mod policy;
 
@@ -48,10 +49,20 @@ pub struct HandedInstance {
     pub index: u32,
     pub door: i32,
     pub table: i32,
+    /// Where it is found again, by whom it was, and what the program is called there.
+    pub again: Again,
+}
+
+/// The way to an instance that has gone and come back.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Again {
+    pub path: PathBuf,
+    pub user: u32,
+    pub program: String,
 }
 
 /// Addresses of the stack, and where it has a way to.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Destination, bits of its prefix, gateway.

@@ -29,6 +29,7 @@ pub mod datagram;
 mod datagram_calls;
 mod datagrams;
 mod joined;
+pub mod joining;
 mod listener;
 mod names;
 pub mod passing;

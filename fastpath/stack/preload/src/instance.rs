@@ -1,8 +1,11 @@
 //! This process's way to the instance, a `stack serve` that has the stack.
 use crate::kernel;
 use crate::numbers::out_of_the_way;
+use crate::rows;
 use crate::say::{once, say};
 use crate::table::{self, Entry};
+use hopscope_stack_instance::handed::{HandedInstance, Reach};
+use hopscope_stack_instance::programs::joining::join;
 use hopscope_stack_instance::programs::passing::{self, RecvFlags, SendFlags};
 use hopscope_stack_instance::programs::wire::{self, MESSAGE_MAX, Name, Request, Response};
 use nix::libc;
@@ -12,11 +15,16 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+static OTHER_SAID: AtomicBool = AtomicBool::new(false);
 static GONE_SAID: AtomicBool = AtomicBool::new(false);
+/// Whether it has come back since or not.
+static HAS_GONE: AtomicBool = AtomicBool::new(false);
 
 /// This process's way to the instance.
 pub struct Instance {
     door: OwnedFd,
+    handed: HandedInstance,
+    reach: Reach,
     /// Where this process asks, once it has.
     channel: Option<OwnedFd>,
     taken: Marks,
@@ -41,9 +49,11 @@ impl Marks {
 }
 
 impl Instance {
-    pub fn new(door: i32) -> Instance {
+    pub fn new(handed: &HandedInstance, reach: &Reach) -> Instance {
         Instance {
-            door: kernel::own(door),
+            door: kernel::own(handed.door),
+            handed: handed.clone(),
+            reach: reach.clone(),
             channel: None,
             taken: Marks::default(),
             shut: Marks::default(),
@@ -98,27 +108,73 @@ impl Instance {
         }
     }
 
-    fn channel(&mut self) -> Result<BorrowedFd<'_>, i32> {
+    fn channel(&mut self) -> Result<BorrowedFd<'_>, Failure> {
         if self.channel.is_none() {
             let flags = SocketFlags::CLOEXEC;
             let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-            let (ours, theirs) = pair.map_err(Errno::raw_os_error)?;
+            let (ours, theirs) = pair.map_err(|errno| Failure::Errno(errno.raw_os_error()))?;
             let sent = passing::send(&self.door, &[1], &[theirs.as_fd()], SendFlags::empty());
-            sent.map_err(|_| gone())?;
-            let ours = out_of_the_way(ours.into_raw_fd())?;
+            sent.map_err(|_| Failure::Gone)?;
+            let ours = out_of_the_way(ours.into_raw_fd()).map_err(Failure::Errno)?;
             table::set(ours, Entry::Internal);
             self.channel = Some(kernel::own(ours));
         }
-        self.channel.as_ref().map(AsFd::as_fd).ok_or(libc::EIO)
+        let channel = self.channel.as_ref().map(AsFd::as_fd);
+        channel.ok_or(Failure::Errno(libc::EIO))
     }
 
     /// # Errors
-    /// What the instance says; ENETDOWN: it is gone.
+    /// What the instance says; ENETDOWN: it is gone, or another one has come since that does not know the socket.
     pub fn ask(
         &mut self,
         request: &Request,
         fd: Option<BorrowedFd<'_>>,
     ) -> Result<(Response, Option<OwnedFd>), i32> {
+        if request.name().is_some_and(|name| !rows::is_there(name)) {
+            return Err(of_one_that_is_gone());
+        }
+        match self.ask_once(request, fd) {
+            Err(Failure::Gone) if request.name().is_none() && self.joins_again() => {
+                self.ask_once(request, fd).map_err(Failure::errno)
+            }
+            answer => answer.map_err(Failure::errno),
+        }
+    }
+
+    /// The instance is back, as it was: new sockets are its own.
+    fn joins_again(&mut self) -> bool {
+        let again = &self.handed.again;
+        let Ok(joined) = join(&again.path, &again.program) else {
+            return false;
+        };
+        if joined.user != again.user
+            || joined.reach != self.reach
+            || joined.device != self.handed.device
+        {
+            once(&OTHER_SAID, || {
+                format!(
+                    "the `stack serve` at {} is another one: start the program again",
+                    again.path.display()
+                )
+            });
+            return false;
+        }
+        // Their numbers are what children are told.
+        let taken = kernel::dup3(joined.table.as_raw_fd(), self.handed.table, 0)
+            .and_then(|_| rows::map(self.handed.table))
+            .and_then(|()| kernel::dup3(joined.door.as_raw_fd(), self.handed.door, 0));
+        if taken.is_ok() {
+            say("the `stack serve` that has the stack is back: new sockets are its own");
+            GONE_SAID.store(false, Ordering::Relaxed);
+        }
+        taken.is_ok()
+    }
+
+    fn ask_once(
+        &mut self,
+        request: &Request,
+        fd: Option<BorrowedFd<'_>>,
+    ) -> Result<(Response, Option<OwnedFd>), Failure> {
         let channel = self.channel()?;
         let fds: Vec<_> = fd.into_iter().collect();
         let bytes = wire::to_bytes(request);
@@ -139,39 +195,62 @@ impl Instance {
         });
         match came {
             Ok(mut passed) if passed.len > 0 => match wire::from_bytes(&answer[..passed.len]) {
-                Ok(Response::Failed(errno)) => Err(errno),
-                Ok(_) if passed.cut => Err(libc::EMFILE),
+                Ok(Response::Failed(errno)) => Err(Failure::Errno(errno)),
+                Ok(_) if passed.cut => Err(Failure::Errno(libc::EMFILE)),
                 Ok(response) => Ok((response, passed.fds.pop())),
                 Err(error) => {
                     say(&format!(
                         "the stack's instance says what it cannot: {error}"
                     ));
-                    Err(libc::EIO)
+                    Err(Failure::Errno(libc::EIO))
                 }
             },
             _ => {
                 self.hang_up();
-                Err(gone())
+                Err(Failure::Gone)
             }
         }
     }
 }
 
+enum Failure {
+    Errno(i32),
+    Gone,
+}
+
+impl Failure {
+    fn errno(self) -> i32 {
+        match self {
+            Failure::Errno(errno) => errno,
+            Failure::Gone => gone(),
+        }
+    }
+}
+
 fn gone() -> i32 {
+    HAS_GONE.store(true, Ordering::Relaxed);
     once(&GONE_SAID, || {
         "the `stack serve` that has the stack is gone: calls on its sockets fail (ENETDOWN), and connections are reset".into()
     });
     libc::ENETDOWN
 }
 
+/// Not told again: another one may have come since.
+fn of_one_that_is_gone() -> i32 {
+    match is_gone() {
+        true => libc::ENETDOWN,
+        false => gone(),
+    }
+}
+
 /// That was told.
 pub fn is_gone() -> bool {
-    GONE_SAID.load(Ordering::Relaxed)
+    HAS_GONE.load(Ordering::Relaxed)
 }
 
 /// The peer did not end a connection that has ended.
 pub fn lost() -> i32 {
-    gone();
+    of_one_that_is_gone();
     libc::ECONNRESET
 }
 

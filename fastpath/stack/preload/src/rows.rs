@@ -8,38 +8,72 @@ use hopscope_stack_instance::programs::wire::Name;
 use nix::libc;
 use rustix::io::Errno;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-static TABLE: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
-/// Its length, which is told before where it is.
-static ROWS: AtomicU32 = AtomicU32::new(0);
+/// Of each instance that this process has had, the last one behind the others: what they said last of their sockets stays.
+static TABLES: [Table; MOST] = [const { Table::new() }; MOST];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// An instance that comes back more often is not followed.
+const MOST: usize = 64;
 
 const WORDS: usize = ROW_BYTES / 4;
 
-/// Once in a process; children have it, too.
+struct Table {
+    at: AtomicPtr<AtomicU32>,
+    rows: AtomicU32,
+}
+
+impl Table {
+    const fn new() -> Table {
+        Table {
+            at: AtomicPtr::new(null_mut()),
+            rows: AtomicU32::new(0),
+        }
+    }
+
+    fn word(&self, row: u32, at: usize) -> Option<u32> {
+        let table = self.at.load(Ordering::Acquire);
+        if table.is_null() || row >= self.rows.load(Ordering::Relaxed) || at >= WORDS {
+            return None;
+        }
+        // SAFETY: within the mapping, which stays; words are aligned, and the instance writes them whole.
+        let word = unsafe { &*table.add(row as usize * WORDS + at) };
+        Some(word.load(Ordering::Acquire))
+    }
+}
+
+/// Children have it, too. Under the lock.
 ///
 /// # Errors
-/// errno of fstat(2) and mmap(2); EINVAL: a table of no rows.
+/// errno of fstat(2) and mmap(2); EMFILE: there were too many.
 pub fn map(fd: i32) -> Result<(), i32> {
+    let count = COUNT.load(Ordering::Relaxed);
+    let table = TABLES.get(count).ok_or(libc::EMFILE)?;
     let file = rustix::fs::fstat(kernel::borrow(fd)).map_err(Errno::raw_os_error)?;
     let rows = (file.st_size as u64 / ROW_BYTES as u64).min(ROWS_MAX.into()) as u32;
     let len = rows as usize * ROW_BYTES;
     let (access, how) = (libc::PROT_READ as usize, libc::MAP_SHARED as usize);
     // SAFETY: a new mapping, at an address that the kernel chooses.
     let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, fd as usize, 0]) }?;
-    ROWS.store(rows, Ordering::Relaxed);
-    TABLE.store(at as *mut AtomicU32, Ordering::Release);
+    table.rows.store(rows, Ordering::Relaxed);
+    table.at.store(at as *mut AtomicU32, Ordering::Release);
+    COUNT.store(count + 1, Ordering::Release);
     Ok(())
 }
 
+/// Of the table that has the socket.
 fn word(name: Name, at: usize) -> Option<u32> {
-    let table = TABLE.load(Ordering::Acquire);
-    if table.is_null() || name.row >= ROWS.load(Ordering::Relaxed) || at >= WORDS {
-        return None;
-    }
-    // SAFETY: within the mapping, which stays; words are aligned, and the instance writes them whole.
-    let word = unsafe { &*table.add(name.row as usize * WORDS + at) };
-    Some(word.load(Ordering::Acquire))
+    let tables = TABLES.get(..COUNT.load(Ordering::Acquire))?;
+    let mut tables = tables.iter().rev();
+    let of = tables.find(|table| table.word(name.row, 0) == Some(name.generation));
+    of?.word(name.row, at)
+}
+
+/// The instance that there is has it.
+pub fn is_there(name: Name) -> bool {
+    let last = COUNT.load(Ordering::Acquire).checked_sub(1);
+    let last = last.and_then(|last| TABLES.get(last));
+    last.is_some_and(|table| table.word(name.row, 0) == Some(name.generation))
 }
 
 /// What the socket is now; Free: its row is another's by now.

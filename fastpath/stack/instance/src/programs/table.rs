@@ -6,6 +6,7 @@ use nix::libc;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::mem::offset_of;
 use std::net::SocketAddr;
@@ -227,6 +228,8 @@ pub struct Table {
     file: OwnedFd,
     rows: u32,
     generations: Vec<u32>,
+    /// Of each row: names of another instance are none here.
+    first: u32,
     /// The one that is free longest is taken first: what a row says of a socket that is gone stays there long.
     free: VecDeque<u32>,
 }
@@ -254,6 +257,7 @@ impl Table {
             file,
             rows,
             generations: Vec::new(),
+            first: RandomState::new().build_hasher().finish() as u32 & GENERATIONS,
             free: VecDeque::new(),
         })
     }
@@ -272,7 +276,7 @@ impl Table {
         let used = self.generations.len() as u32;
         let row = match self.free.len() as u32 {
             few if few < SPARE && used < self.rows => {
-                self.generations.push(0);
+                self.generations.push(self.first);
                 used
             }
             _ => self.free.pop_front()?,

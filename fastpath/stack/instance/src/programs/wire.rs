@@ -119,6 +119,32 @@ pub enum Request {
     Share,
 }
 
+impl Request {
+    /// The socket that it is about, where there is one already.
+    #[must_use]
+    pub fn name(&self) -> Option<Name> {
+        match self {
+            Request::Bind(which)
+            | Request::Listen { which, .. }
+            | Request::Connect { which, .. } => match which {
+                Which::There(name) => Some(*name),
+                Which::New { .. } => None,
+            },
+            Request::SetOption { name, .. }
+            | Request::Option { name, .. }
+            | Request::Queued { name }
+            | Request::DatagramsBind { name, .. }
+            | Request::DatagramsConnect { name, .. }
+            | Request::DatagramsWant { name, .. }
+            | Request::DatagramsKernel { name } => Some(*name),
+            Request::Settle
+            | Request::Datagrams { .. }
+            | Request::Whose { .. }
+            | Request::Share => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Response {
     Done,

@@ -9,7 +9,7 @@ use crate::say::{self, say};
 use crate::state::State;
 use crate::table::{self, Entry};
 use crate::ticker::Ticker;
-use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance, Policy};
+use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance, Policy, Reach};
 use nix::libc;
 use std::sync::atomic::Ordering;
 
@@ -58,7 +58,7 @@ fn load(text: &str) -> Result<(), String> {
     executing::remember();
     say::TRACE.store(handed.trace, Ordering::Relaxed);
     let instance = match handed.instance() {
-        Some(instance) => Some(attached(instance)?),
+        Some(instance) => Some(attached(instance, &handed.reach)?),
         None => None,
     };
     let mut state = State::new(handed, Owner::new(owner), Ticker::new(turns::run));
@@ -89,10 +89,10 @@ fn keep_own_rules(policy: &mut Policy) {
     policy.keep_those_of(&executable.unwrap_or_default());
 }
 
-fn attached(instance: &HandedInstance) -> Result<Instance, String> {
+fn attached(instance: &HandedInstance, reach: &Reach) -> Result<Instance, String> {
     let failed = |errno| format!("its table is not to be had (errno {errno})");
     rows::map(instance.table).map_err(failed)?;
-    Ok(Instance::new(instance.door))
+    Ok(Instance::new(instance, reach))
 }
 
 /// Sockets of the program that started this one, which may have been handed on.

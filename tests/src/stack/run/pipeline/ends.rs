@@ -1,7 +1,7 @@
 //! Ends that nobody wants: programs that are killed, an instance that is, and programs that mean harm.
 use super::super::running::{python, words};
 use super::instance::{Instance, WATCHDOG};
-use crate::stack::cable::{KERNEL, STACK};
+use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, counts};
@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -21,6 +21,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::pipeline_says_that_its_instance_is_gone",
         needs,
         gone,
+    );
+    suite.case(
+        "stack::pipeline_goes_on_when_its_instance_returns",
+        needs,
+        returns,
     );
     suite.case("stack::pipeline_waits_for_descriptors", needs, few);
     suite.case("stack::pipeline_leaves_descriptors", needs, greedy);
@@ -210,6 +215,57 @@ fn gone() -> Result<()> {
     ensure!(errors.lines().count() == 1, "{errors}");
     ensure!(errors.contains("gone"), "{errors}");
     Ok(())
+}
+
+/// Another one in its place has what is new, also what a child has.
+fn returns() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    sink()?;
+    let fifo = files().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU)?;
+    let program = python("returns.py", &[STACK, KERNEL, &fifo.display().to_string()]);
+    let mut command = instance.run(&[], &words(&program));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = Target::spawn(&mut command)?;
+    let mut out = BufReader::new(program.child().stdout.take().context("piped")?);
+    let mut said = String::new();
+    kill(Pid::from_raw(instance.pid()), Signal::SIGKILL)?;
+    std::fs::write(&fifo, "gone")?;
+    out.read_line(&mut said)?;
+    let instance = instance.again()?;
+    std::fs::write(&fifo, "back")?;
+    let started = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect((STACK, 7)) {
+            Ok(stream) => break stream,
+            Err(error) => ensure!(started.elapsed() < WATCHDOG, "{error}"),
+        }
+    };
+    stream.set_read_timeout(Some(WATCHDOG))?;
+    stream.write_all(b"hello")?;
+    let mut back = [0; 5];
+    stream.read_exact(&mut back)?;
+    let socket = UdpSocket::bind((KERNEL, 0))?;
+    socket.set_read_timeout(Some(WATCHDOG))?;
+    socket.connect((STACK, 9))?;
+    socket.send(b"too")?;
+    ensure!(&back == b"hello" && socket.recv(&mut back)? == 3);
+    out.read_to_string(&mut said)?;
+    let out = program.output()?;
+    let errors = String::from_utf8(out.stderr)?;
+    ensure!(out.status.success(), "{}: {said}{errors}", out.status);
+    ensure!(
+        said == "opens ENETDOWN receives ECONNRESET\n\
+                 opens 1 receives ECONNRESET sends EPIPE accepts ENETDOWN listens ENETDOWN options ENETDOWN waits [] datagrams ENETDOWN\n\
+                 child 1\n",
+        "{said}{errors}"
+    );
+    let told: Vec<&str> = errors.lines().collect();
+    ensure!(
+        told.len() == 2 && told[0].contains("gone") && told[1].contains("is back"),
+        "{errors}"
+    );
+    instance.has_nothing_left().map(drop)
 }
 
 /// Another program is served meanwhile, and nothing of the hostile ones is left.

@@ -26,6 +26,19 @@ impl Instance {
         // Names of sockets have 107 bytes at most (unix(7)), and a scratch directory may be deep.
         let name = format!("hopscope-{}.stack", std::process::id());
         let socket = std::env::temp_dir().join(name);
+        Instance::at(socket, more)
+    }
+
+    /// Killed, and another one in its place.
+    pub(super) fn again(self) -> Result<Instance> {
+        let Instance {
+            serving, socket, ..
+        } = self;
+        drop(serving);
+        Instance::at(socket, &[])
+    }
+
+    fn at(socket: PathBuf, more: &[&str]) -> Result<Instance> {
         let at = format!("--socket={}", socket.display());
         let serving = Serving::start(Way::Packet, &[&[at.as_str()], more].concat())?;
         let mut instance = Instance {
