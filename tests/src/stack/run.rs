@@ -13,6 +13,7 @@ mod policy;
 mod processes;
 mod python;
 mod refused;
+mod resets;
 mod running;
 mod servers;
 mod tools;
@@ -29,6 +30,7 @@ pub(crate) fn register(suite: &mut Suite) {
     processes::register(suite);
     python::register(suite);
     refused::register(suite);
+    resets::register(suite);
     servers::register(suite);
     tools::register(suite);
 }

@@ -231,16 +231,6 @@ impl State {
             Ok(stack) => stack,
             Err(error) => return Step::Fail(error),
         };
-        if *started {
-            let taken = stack.engine.take_error(id).map_err(SocketError::errno);
-            let readiness = stack.engine.readiness(id).map_err(SocketError::errno);
-            return match (taken, readiness) {
-                (Ok(Some(error)), _) => Step::Fail(error.errno()),
-                (Err(error), _) | (_, Err(error)) => Step::Fail(error),
-                (_, Ok(readiness)) if readiness.writable || readiness.hangup => Step::Done(0),
-                _ => block,
-            };
-        }
         let peer = match peer {
             Ok(peer) => peer,
             Err(error) => return Step::Fail(error),
@@ -253,15 +243,18 @@ impl State {
             .connect(now(), id, peer)
             .map_err(SocketError::errno)
         {
-            Ok(()) => Step::Done(0),
-            Err(libc::EINPROGRESS) => {
+            // It may have been reset since.
+            Ok(()) => match started.then(|| stack.engine.take_error(id)) {
+                Some(Ok(Some(error))) => Step::Fail(error.errno()),
+                _ => Step::Done(0),
+            },
+            Err(libc::EINPROGRESS) if nonblocking => Step::Fail(libc::EINPROGRESS),
+            // Until it is connected, which this call tells then.
+            Err(libc::EINPROGRESS | libc::EALREADY) if !nonblocking => {
                 *started = true;
                 block
             }
-            Err(libc::EALREADY) if !nonblocking => {
-                *started = true;
-                block
-            }
+            Err(libc::EISCONN) if *started => Step::Done(0),
             Err(error) => Step::Fail(error),
         }
     }

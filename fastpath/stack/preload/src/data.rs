@@ -113,6 +113,15 @@ impl State {
             before += part.len();
             let mut rest = &mut part[skip..];
             while !rest.is_empty() {
+                if *filled > 0 && stack.engine.unread_bytes(call.id) == Ok(0) {
+                    // Why no more comes is the next call's to tell.
+                    let ended = stack.engine.readiness(call.id);
+                    let ended = ended.is_ok_and(|is| is.error || is.read_hangup);
+                    return match all && !ended {
+                        true => block(*filled),
+                        false => Step::Done(*filled as i64),
+                    };
+                }
                 match stack.engine.recv(now(), call.id, rest, how) {
                     Ok(0) => return Step::Done(*filled as i64),
                     Ok(count) => {
@@ -153,6 +162,10 @@ impl State {
         };
         if flags & (libc::MSG_OOB | FASTOPEN) != 0 {
             return Step::Fail(libc::EOPNOTSUPP);
+        }
+        if flags & libc::MSG_MORE != 0 && self.together.waits() {
+            // More is to wait for what comes, not what was sent before.
+            self.flush();
         }
         let stack = match self.own() {
             Ok(stack) => stack,

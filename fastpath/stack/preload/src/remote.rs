@@ -127,7 +127,14 @@ impl State {
         let socket = rows::state(name);
         let anew = match socket.phase {
             Phase::Bound => false,
-            Phase::Connecting if socket.errno != 0 => true,
+            Phase::Connecting if socket.errno != 0 => {
+                // What became of the call before, where nobody has heard.
+                let instance = self.instance.as_mut();
+                if instance.is_some_and(|instance| instance.take_error(name)) {
+                    return Err(socket.errno.into());
+                }
+                true
+            }
             Phase::Connecting => return Err(libc::EALREADY),
             _ => return Err(libc::EISCONN),
         };

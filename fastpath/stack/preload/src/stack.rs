@@ -10,6 +10,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Frames that are received before others have their turn.
 const BURST: usize = 64;
+/// Of packets to the stack's own addresses in one call; the rest is the next one's, or the ticker's.
+const ROUNDS: usize = 64;
 /// How often the device is asked for its MTU: segments that the kernel cuts are never refused for their length.
 const ASK_EVERY: Ns = Ns::from_ms(1_000);
 
@@ -120,6 +122,19 @@ impl Stack {
                 }
             }
         }
+    }
+
+    /// The same, and what goes to the stack's own sockets arrives there, answers, too, as on the kernel's loopback.
+    /// True: there was such a packet.
+    pub fn transmit_all(&mut self, now: Ns) -> bool {
+        self.transmit(now);
+        let mut rounds = 0;
+        while self.engine.has_looped() && rounds < ROUNDS {
+            self.engine.advance(now);
+            self.transmit(now);
+            rounds += 1;
+        }
+        rounds > 0
     }
 
     /// Asks the device for its MTU; false: it is the same, or there is no answer.

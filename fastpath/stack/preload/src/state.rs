@@ -235,14 +235,15 @@ impl State {
         busy
     }
 
-    /// Frames out.
-    pub fn flush(&mut self) {
+    /// Frames out; true: some were for sockets here, which have them.
+    pub fn flush(&mut self) -> bool {
         let now = now();
-        if let Some(stack) = self.owned_stack() {
-            stack.transmit(now);
-        }
+        let looped = self
+            .owned_stack()
+            .is_some_and(|stack| stack.transmit_all(now));
         self.together.gone(now);
-        self.tell(true);
+        self.tell(!looped);
+        looped
     }
 
     fn tell(&mut self, called: bool) {

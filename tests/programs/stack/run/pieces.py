@@ -19,6 +19,12 @@ if how == "serves":
             # No call of the library, until the client has what was sent.
             with open(sys.argv[4]) as fifo:
                 assert fifo.read() == "got it"
+        if request == b"more":
+            connection.send(b"bo", socket.MSG_MORE)
+            with open(sys.argv[4]) as fifo:
+                assert fifo.read() == "got it"
+            connection.sendall(b"dy")
+            continue
         connection.sendall(b"body")
     connection.close()
     # The same, each on a connection that ends with it.
@@ -44,6 +50,13 @@ else:
         assert answer(b"next", 8) == b"headbody"
     print(segments("data_segs_in"))
     assert answer(b"stop", 4) == b"head"
+    with open(sys.argv[4], "w") as fifo:
+        fifo.write("got it")
+    assert connection.recv(4, socket.MSG_WAITALL) == b"body"
+    # What is to wait does not keep what was sent before.
+    for _ in range(100):
+        assert answer(b"next", 8) == b"headbody"
+    assert answer(b"more", 4) == b"head"
     with open(sys.argv[4], "w") as fifo:
         fifo.write("got it")
     assert connection.recv(4, socket.MSG_WAITALL) == b"body"

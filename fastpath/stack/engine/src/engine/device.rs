@@ -58,9 +58,15 @@ impl Engine {
     /// When [`Engine::advance`] has something to do, at the latest, and before now where that is at once; `None`: not before another call.
     #[must_use]
     pub fn poll_at(&self) -> Option<Ns> {
-        let looped = (self.ip.looped() > 0).then_some(Ns(0));
+        let looped = self.has_looped().then_some(Ns(0));
         let due = [looped, self.ip.poll_at(), self.tcp.poll_at()];
         due.into_iter().flatten().min()
+    }
+
+    /// [`Engine::advance`] has packets to ourselves to receive.
+    #[must_use]
+    pub fn has_looped(&self) -> bool {
+        self.ip.looped() > 0
     }
 
     /// Receives what was sent to ourselves before, and runs the timers that are due.

@@ -2,7 +2,7 @@
 use crate::config::{Address, Medium, Share, TxOffload};
 use crate::frame::RxMeta;
 use crate::{
-    Config, Engine, HowToShut, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind,
+    Config, Engine, HowToShut, Linger, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketKind,
     SocketOption, TcpState,
 };
 use std::collections::HashSet;
@@ -320,4 +320,49 @@ fn events_are_merged_until_they_are_drained() {
     let event = pair.server.next_event().unwrap();
     assert!(event.socket == server && event.readiness.readable);
     assert_eq!(pair.server.next_event(), None);
+}
+
+/// What was sent before the close has gone where calls send at once; here it goes before the reset.
+#[test]
+fn a_reset_follows_what_was_sent() {
+    for unread in [true, false] {
+        let mut pair = Pair::of_ip();
+        let listener = listen(&mut pair.server, 80, false);
+        let client = pair.connect(80);
+        let (server, _) = pair.server.accept(listener).unwrap();
+        let (now, send) = (pair.now, SendFlags::default());
+        if unread {
+            pair.client.send(now, client, b"request", send).unwrap();
+            pair.exchange();
+        } else {
+            let option = SocketOption::Linger(Linger::Reset);
+            pair.server.set_option(now, server, option).unwrap();
+        }
+        pair.server.send(now, server, b"answer", send).unwrap();
+        pair.server.close(now, server).unwrap();
+        pair.exchange();
+        let (mut bytes, recv) = ([0; 10], RecvFlags::default());
+        let came = pair.client.recv(pair.now, client, &mut bytes, recv);
+        assert_eq!((came, &bytes[..6]), (Ok(6), &b"answer"[..]), "{unread}");
+        let end = pair.client.recv(pair.now, client, &mut bytes, recv);
+        assert_eq!(end, Err(SocketError::Reset));
+        assert_eq!(pair.server.counters().tcp_out_rsts, 1);
+        assert_eq!(pair.server.memory_bytes().0, 0);
+    }
+}
+
+/// Who looks for a free port and uses it later is not given the one that another one has found.
+#[test]
+fn free_ports_differ() {
+    let mut pair = Pair::of_ip();
+    let ports: HashSet<u16> = (0..50)
+        .map(|_| {
+            let id = pair.server.socket(SocketKind::Tcp, false).unwrap();
+            pair.server.bind(id, address(1, 0)).unwrap();
+            let port = pair.server.local_address(id).unwrap().port();
+            pair.server.close(pair.now, id).unwrap();
+            port
+        })
+        .collect();
+    assert!(ports.len() > 40, "{ports:?}");
 }

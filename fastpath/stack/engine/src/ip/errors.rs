@@ -84,7 +84,12 @@ impl Interface {
         if destination.is_unspecified() || super::quoted::is_icmp_error(packet.bytes) {
             return false;
         }
-        match self.errors.take(now, destination) {
+        // Linux has none on loopback (icmpv4_xrlim_allow).
+        let allowed = match self.addresses.is_local(destination) {
+            true => Verdict::Send,
+            false => self.errors.take(now, destination),
+        };
+        match allowed {
             Verdict::Send => {}
             Verdict::OverAll => {
                 counters.icmp_out_rate_limit_global += 1;

@@ -32,6 +32,10 @@ impl Replies {
         room
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Reply> {
         self.queue.pop_front()
     }

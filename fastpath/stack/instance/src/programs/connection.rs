@@ -3,8 +3,9 @@ use super::table::{Phase, Row, State, Table};
 use super::wire::Name;
 use crate::app::AppCounts;
 use crate::sockets::Sockets;
-use hopscope_stack_engine::{SocketError, SocketId};
+use hopscope_stack_engine::{Linger, SocketError, SocketId, SocketOption};
 use nix::sys::epoll::EpollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::{AsFd, OwnedFd};
@@ -224,6 +225,8 @@ impl Connection {
         match recv(&self.pair, &mut *with.piece, RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
                 self.program_ended = true;
+                // A close that the event does not tell of yet: its end may be a reset, which no FIN goes before.
+                self.gone |= is_hung_up(&self.pair);
                 if !self.gone {
                     with.sockets.end_of_stream(self.id);
                 }
@@ -246,7 +249,9 @@ impl Connection {
             }
             // It was closed with bytes that nobody had read: a reset (RFC 2525, 2.17).
             Err(_) => {
-                let _ = with.sockets.engine.abort(with.sockets.now, self.id);
+                let reset = SocketOption::Linger(Linger::Reset);
+                let sockets = &mut *with.sockets;
+                let _ = sockets.engine.set_option(sockets.now, self.id, reset);
                 Err(SocketError::Reset)
             }
         }
@@ -321,6 +326,12 @@ impl Connection {
         table.set_state(self.name.row, failed);
         sockets.close(self.id);
     }
+}
+
+fn is_hung_up(pair: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(pair, PollFlags::empty())];
+    let now = Timespec::default();
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
 }
 
 /// Fills the program's end, which is not writable then; returns with how many bytes.

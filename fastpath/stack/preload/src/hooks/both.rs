@@ -68,7 +68,9 @@ pub unsafe fn poll_both(
             if found.0 == 0 && state.turn() {
                 found = look(state, fds);
             }
-            state.flush();
+            if state.flush() && found.0 == 0 {
+                found = look(state, fds);
+            }
             state.mind_the_leader();
             found
         })?;

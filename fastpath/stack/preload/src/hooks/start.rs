@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::table::{self, Entry};
 use crate::ticker::Ticker;
 use hopscope_stack_instance::handed::{self, ENVIRONMENT, Handed, HandedInstance, Policy, Reach};
-use nix::libc;
+use nix::libc::{self, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 #[used]
@@ -69,6 +69,8 @@ fn load(text: &str) -> Result<(), String> {
     }
     // SAFETY: functions of this library, which is never unloaded.
     unsafe {
+        // The first that is registered is the last that is called.
+        __cxa_at_quick_exit(at_quick_exit, std::ptr::null_mut());
         libc::pthread_atfork(
             Some(before_fork),
             Some(after_fork),
@@ -76,6 +78,15 @@ fn load(text: &str) -> Result<(), String> {
         )
     };
     Ok(())
+}
+
+unsafe extern "C" {
+    /// at_quick_exit(3), which is not in the shared library.
+    fn __cxa_at_quick_exit(call: unsafe extern "C" fn(*mut c_void), of: *mut c_void) -> c_int;
+}
+
+unsafe extern "C" fn at_quick_exit(_: *mut c_void) {
+    processes::farewell();
 }
 
 /// Those of other programs say nothing here.

@@ -53,16 +53,16 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
                 return Next::Pass;
             };
             let step = loop {
-                match attempt(state, index) {
-                    // What has come meanwhile may have it go on.
-                    Step::Block { .. } if state.turn() => state.flush(),
-                    step => break step,
+                let step = attempt(state, index);
+                let blocks = matches!(step, Step::Block { .. });
+                // What has come meanwhile may have it go on.
+                let came = blocks && state.turn();
+                state.called(index);
+                let looped = !state.together.has_begun() && state.flush();
+                if !blocks || !came && !looped {
+                    break step;
                 }
             };
-            state.called(index);
-            if !state.together.has_begun() {
-                state.flush();
-            }
             state.mind_the_leader();
             let (at_once, span, partial, otherwise, kernel) = match step {
                 Step::Done(value) => return Next::Return(Ok(value)),

@@ -52,16 +52,25 @@ impl Connection {
         self.receive.buffer.clear(cx.pool);
         if unread {
             cx.counters.abort_on_close += 1;
-            return self.abort(cx);
+            return self.reset_behind_output(cx);
         }
         if self.options.linger == Linger::Reset {
             cx.counters.abort_on_data += 1;
-            return self.abort(cx);
+            return self.reset_behind_output(cx);
         }
         if self.state == TcpState::FinWait2 {
             self.fin_wait_deadline = Some(cx.now + self.options.fin_timeout);
         }
         self.close_state();
+    }
+
+    /// What was sent before and may go out does, as it has where calls send at once; the rest is lost.
+    fn reset_behind_output(&mut self, cx: &mut Context) {
+        if self.unsent() > 0 && self.wants_output() {
+            self.reset_behind = true;
+        } else {
+            self.abort(cx);
+        }
     }
 
     /// Nobody is left who would care, and it holds memory that others need (Linux tcp_check_oom).

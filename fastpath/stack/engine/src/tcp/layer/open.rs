@@ -65,12 +65,14 @@ impl Tcp {
         Ok(())
     }
 
-    fn free_port(&self, claim: &Claim) -> Option<u16> {
+    /// Another one each time, as Linux has it: who looks for a port that is free, and uses it later, is not given another's.
+    fn free_port(&mut self, claim: &Claim) -> Option<u16> {
+        self.free_ports = self.free_ports.wrapping_add(1);
         let words = Tuple {
             local: claim.address,
             peer: Address::ANY,
             local_port: 0,
-            peer_port: claim.slot as u16,
+            peer_port: self.free_ports,
         };
         let mut candidates = self.candidates(self.secrets.port_offset(&words));
         candidates.find(|port| self.ports.is_unbound(*port) && self.ports.is_free(*port, claim))

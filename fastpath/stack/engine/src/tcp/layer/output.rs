@@ -19,12 +19,22 @@ const MAX_BURST: u32 = 16;
 
 impl Tcp {
     pub(crate) fn transmit(&mut self, host: &mut Host, slot: &mut [u8]) -> Option<TxFrame> {
-        while let Some(reply) = self.replies.pop() {
-            let frame = self.write_reply(host, slot, &reply);
-            if frame.is_some() {
+        loop {
+            while let Some(reply) = self.replies.pop() {
+                let frame = self.write_reply(host, slot, &reply);
+                if frame.is_some() {
+                    return frame;
+                }
+            }
+            let frame = self.transmit_segment(host, slot);
+            // The reset of a connection that had something to send before.
+            if frame.is_some() || self.replies.is_empty() {
                 return frame;
             }
         }
+    }
+
+    fn transmit_segment(&mut self, host: &mut Host, slot: &mut [u8]) -> Option<TxFrame> {
         while let Some(&index) = self.output.front() {
             if self.burst >= MAX_BURST && self.output.len() > 1 {
                 self.output.rotate_left(1);
@@ -71,6 +81,11 @@ impl Tcp {
         let emit = connection.output(&mut context!(self, host), gso);
         if emit.is_none() {
             connection.queued = false;
+            if connection.reset_behind {
+                connection.abort(&mut context!(self, host));
+                self.settle(host, index);
+                return None;
+            }
         }
         let deadline = connection.deadline();
         if deadline < connection.armed {

@@ -53,6 +53,8 @@ pub(crate) struct Tcp {
     pub(crate) port_searches: Vec<u32>,
     /// Connections whose sockets are closed.
     pub(crate) orphans: u32,
+    /// That were looked for.
+    pub(crate) free_ports: u16,
     /// Connections whose owners wait for memory.
     pub(crate) starved: VecDeque<u32>,
 }
@@ -80,6 +82,7 @@ impl Tcp {
             burst: 0,
             port_searches: vec![0; PORT_SEARCHES],
             orphans: 0,
+            free_ports: 0,
             starved: VecDeque::new(),
             config: config.clone(),
         }
