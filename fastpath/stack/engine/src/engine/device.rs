@@ -10,15 +10,16 @@ impl Engine {
     pub fn receive(&mut self, now: Ns, frame: &[u8], meta: RxMeta) -> Received {
         self.now = now;
         let input = self.ip.receive(now, frame, meta, &mut self.counters);
-        self.take(now, input, meta.segment_bytes)
+        self.take(now, input, meta.segment_bytes, false)
     }
 
-    fn take(&mut self, now: Ns, input: Input, segment_bytes: u16) -> Received {
+    /// `looped`: it comes from here.
+    fn take(&mut self, now: Ns, input: Input, segment_bytes: u16, looped: bool) -> Received {
         match input {
             Input::Reassembled(packet) => {
                 let counters = &mut self.counters;
-                let input = self.ip.receive_reassembled(now, &packet, counters);
-                self.take(now, input, 0)
+                let input = self.ip.receive_reassembled(now, &packet, looped, counters);
+                self.take(now, input, 0, looped)
             }
             Input::Tcp(packet, segment) => self.receive_tcp(now, &packet, &segment, segment_bytes),
             Input::Error(error) => self.icmp_error(now, &error),
@@ -76,7 +77,7 @@ impl Engine {
             if let Some((packet, meta)) = self.ip.next_looped() {
                 let counters = &mut self.counters;
                 let input = self.ip.receive_looped(now, &packet, meta, counters);
-                self.take(now, input, meta.segment_bytes);
+                self.take(now, input, meta.segment_bytes, true);
             }
         }
         self.ip.advance(now, &mut self.counters);

@@ -69,10 +69,10 @@ impl Interface {
         &mut self,
         now: Ns,
         packet: &'a [u8],
+        looped: bool,
         counters: &mut Counters,
     ) -> Input<'a> {
-        // Where each piece came from was looked at.
-        self.receive_packet(now, packet, RxMeta::default(), true, counters)
+        self.receive_packet(now, packet, RxMeta::default(), looped, counters)
     }
 
     /// A packet of [`Interface::next_looped`].

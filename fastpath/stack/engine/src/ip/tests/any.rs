@@ -90,7 +90,7 @@ proptest! {
             let input = net.ip.receive(net.now, &frame, meta, &mut net.counters);
             match input {
                 Input::Reassembled(packet) => {
-                    let again = net.ip.receive_reassembled(net.now, &packet, &mut net.counters);
+                    let again = net.ip.receive_reassembled(net.now, &packet, false, &mut net.counters);
                     prop_assert!(!matches!(again, Input::Reassembled(_)));
                 }
                 Input::Udp(packet, _) => net.ip.refuse_port(net.now, &packet, &mut net.counters),

@@ -56,7 +56,7 @@ fn rfc791_3_2_and_rfc8200_4_5_datagrams_in_fragments() {
         let packet = reassembled(&mut net, &frames);
         let Input::Udp(_, datagram) =
             net.ip
-                .receive_reassembled(net.now, &packet, &mut net.counters)
+                .receive_reassembled(net.now, &packet, false, &mut net.counters)
         else {
             panic!()
         };
@@ -74,7 +74,7 @@ fn a_long_echo_comes_and_goes_in_fragments() {
     let frames = fragments_v4(protocol::ICMP, &icmp_message(false, 8, 0, 7, &body), 1480);
     let packet = reassembled(&mut net, &frames);
     net.ip
-        .receive_reassembled(net.now, &packet, &mut net.counters);
+        .receive_reassembled(net.now, &packet, false, &mut net.counters);
     let sent = net.sent();
     assert_eq!(sent.len(), 4);
     let mut reply = Vec::new();
@@ -106,7 +106,7 @@ fn rfc8200_4_5_a_long_echo_over_ipv6() {
     );
     let packet = reassembled(&mut net, &frames);
     net.ip
-        .receive_reassembled(net.now, &packet, &mut net.counters);
+        .receive_reassembled(net.now, &packet, false, &mut net.counters);
     let mut reply = Vec::new();
     for frame in net.sent() {
         assert!(frame.len() <= 1514);
@@ -160,7 +160,7 @@ fn rfc5722_4_overlapping_fragments_of_ipv6() {
     let packet = reassembled(&mut net, &frames);
     let receive = net
         .ip
-        .receive_reassembled(net.now, &packet, &mut net.counters);
+        .receive_reassembled(net.now, &packet, false, &mut net.counters);
     assert!(matches!(receive, Input::Udp(..)));
 }
 
@@ -187,7 +187,7 @@ fn rfc791_3_2_a_syn_in_fragments_of_8_and_of_16_bytes() {
         let packet = reassembled(&mut net, &fragments_v4(protocol::TCP, &syn, piece));
         let Input::Tcp(_, segment) =
             net.ip
-                .receive_reassembled(net.now, &packet, &mut net.counters)
+                .receive_reassembled(net.now, &packet, false, &mut net.counters)
         else {
             panic!("{:?}", net.counters)
         };

@@ -134,7 +134,7 @@ impl Host {
             whole = packet;
             input = self
                 .ip
-                .receive_reassembled(self.now, &whole, &mut self.counters);
+                .receive_reassembled(self.now, &whole, false, &mut self.counters);
         }
         match input {
             Input::Udp(packet, datagram) => {
