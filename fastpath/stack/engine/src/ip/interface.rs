@@ -13,7 +13,7 @@ use super::pmtu::PathMtus;
 use super::rate_limit::RateLimit;
 use super::reassembly::Reassembly;
 use crate::config::{Config, ConfigError, Medium, Share};
-use crate::frame::TxFrame;
+use crate::frame::{RxMeta, TxFrame};
 use crate::wire::ethernet::Mac;
 use crate::wire::siphash::SipKey;
 use crate::wire::{ethernet, flow_hash, ipv4, ipv6};
@@ -179,6 +179,21 @@ impl Interface {
             }
         }
         None
+    }
+
+    /// Packets to addresses of ours, which are not received yet.
+    pub(crate) fn looped(&self) -> usize {
+        self.looped.len()
+    }
+
+    /// Nothing more is to be sent until some of them are received.
+    pub(crate) fn has_looped_enough(&self) -> bool {
+        self.looped.is_enough()
+    }
+
+    /// For [`Interface::receive_looped`].
+    pub(crate) fn next_looped(&mut self) -> Option<(Vec<u8>, RxMeta)> {
+        self.looped.pop()
     }
 
     pub(crate) fn poll_at(&self) -> Option<Ns> {

@@ -1,5 +1,4 @@
 //! Packets to addresses of ours: they do not leave, and are received in the engine's next [`crate::Engine::advance`].
-use super::interface::Interface;
 use super::outbox::Frame;
 use crate::frame::{RxChecksum, RxMeta, TxFrame};
 use std::collections::VecDeque;
@@ -22,30 +21,26 @@ impl Looped {
         self.packets.push_back(packet);
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.bytes as u64
-    }
-}
-
-impl Interface {
-    pub(crate) fn looped(&self) -> usize {
-        self.looped.packets.len()
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
     }
 
-    /// Nothing more is to be sent until some are received.
-    pub(crate) fn has_looped_enough(&self) -> bool {
-        self.looped.bytes >= ENOUGH_BYTES
+    pub(super) fn is_enough(&self) -> bool {
+        self.bytes >= ENOUGH_BYTES
     }
 
-    /// For [`Interface::receive_looped`].
-    pub(crate) fn next_looped(&mut self) -> Option<(Vec<u8>, RxMeta)> {
-        let packet = self.looped.packets.pop_front()?;
-        self.looped.bytes -= packet.bytes.len();
+    pub(super) fn pop(&mut self) -> Option<(Vec<u8>, RxMeta)> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.bytes.len();
         let meta = RxMeta {
             // Nothing was between.
             checksum: RxChecksum::Good,
             segment_bytes: packet.meta.segmentation.map_or(0, |s| s.segment_bytes),
         };
         Some((packet.bytes, meta))
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.bytes as u64
     }
 }
