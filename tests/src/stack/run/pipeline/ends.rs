@@ -250,6 +250,8 @@ fn returns() -> Result<()> {
     socket.connect((STACK, 9))?;
     socket.send(b"too")?;
     ensure!(&back == b"hello" && socket.recv(&mut back)? == 3);
+    // Else its other end waits for it, for a minute.
+    drop(stream);
     out.read_to_string(&mut said)?;
     let out = program.output()?;
     let errors = String::from_utf8(out.stderr)?;
