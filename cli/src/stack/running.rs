@@ -63,13 +63,25 @@ pub(super) fn start<A: App>(
     Ok((instances, mails))
 }
 
+/// Of one that flaps.
+const MTUS_TOLD: u32 = 20;
+
 /// What a user is told of the device: once, whichever engine has a queue of it.
 fn tell_of(link: &LinkArgs, engine: usize) -> Box<dyn FnMut(LinkChange) + Send> {
     let name = link.interface.to_string();
+    let mut mtus_told = 0;
     Box::new(move |change| match change {
         _ if engine > 0 => {}
         LinkChange::Down => log::warn!("{name} is down: frames are dropped until it is up again"),
-        LinkChange::Mtu { from, to } => log::warn!("{name}: the MTU is {to} now, it was {from}"),
+        LinkChange::Mtu { .. } if mtus_told > MTUS_TOLD => {}
+        LinkChange::Mtu { .. } if mtus_told == MTUS_TOLD => {
+            mtus_told += 1;
+            log::warn!("{name}: its MTU changes again: from now on that is only counted");
+        }
+        LinkChange::Mtu { from, to } => {
+            mtus_told += 1;
+            log::warn!("{name}: the MTU is {to} now, it was {from}");
+        }
         LinkChange::Up { after, dropped } => {
             let seconds = after.0 as f64 / 1e9;
             log::warn!("{name} is up again after {seconds:.3} s; {dropped} frames were dropped");

@@ -5,7 +5,7 @@ use crate::rows;
 use crate::say::{once, say};
 use crate::table::{self, Entry};
 use hopscope_stack_instance::handed::{HandedInstance, Reach};
-use hopscope_stack_instance::programs::joining::join;
+use hopscope_stack_instance::programs::joining::{JoinError, join};
 use hopscope_stack_instance::programs::passing::{self, RecvFlags, SendFlags};
 use hopscope_stack_instance::programs::wire::{self, MESSAGE_MAX, Name, Request, Response};
 use nix::libc;
@@ -144,20 +144,23 @@ impl Instance {
     /// The instance is back, as it was: new sockets are its own.
     fn joins_again(&mut self) -> bool {
         let again = &self.handed.again;
-        let Ok(joined) = join(&again.path, &again.program) else {
-            return false;
+        let refuses = |why: &str| {
+            once(&OTHER_SAID, || {
+                let at = again.path.display();
+                format!("the `stack serve` at {at} {why}: start the program again")
+            });
+            false
+        };
+        let joined = match join(&again.path, &again.program) {
+            Ok(joined) => joined,
+            Err(JoinError::Nobody(_) | JoinError::NoAnswer(_)) => return false,
+            Err(error) => return refuses(&format!("does not take the program ({error})")),
         };
         if joined.user != again.user
             || joined.reach != self.reach
             || joined.device != self.handed.device
         {
-            once(&OTHER_SAID, || {
-                format!(
-                    "the `stack serve` at {} is another one: start the program again",
-                    again.path.display()
-                )
-            });
-            return false;
+            return refuses("is another one");
         }
         // Their numbers are what children are told.
         let taken = kernel::dup3(joined.table.as_raw_fd(), self.handed.table, 0)
@@ -243,9 +246,13 @@ fn of_one_that_is_gone() -> i32 {
     }
 }
 
-/// That was told.
-pub fn is_gone() -> bool {
+fn is_gone() -> bool {
     HAS_GONE.load(Ordering::Relaxed)
+}
+
+/// The one that has this socket is gone, whether another one is there or not; that was told.
+pub fn is_lost(name: Name) -> bool {
+    is_gone() && (GONE_SAID.load(Ordering::Relaxed) || !rows::is_there(name))
 }
 
 /// The peer did not end a connection that has ended.

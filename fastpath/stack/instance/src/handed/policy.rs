@@ -63,19 +63,20 @@ impl Policy {
     /// `None`: no rule says anything.
     #[must_use]
     pub fn whose(&self, asked: Asked) -> Option<Whose> {
-        let mut rules = self.rules.iter();
-        rules.find(|rule| rule.fits(asked)).map(|rule| rule.whose)
+        self.deciding(asked).map(|rule| rule.whose)
     }
 
     /// The rule that decides is the stack's, and names addresses of loopback: others do not mean those.
     #[must_use]
     pub fn gives_loopback(&self, asked: Asked) -> bool {
-        let mut rules = self.rules.iter();
-        let rule = rules.find(|rule| rule.fits(asked));
-        rule.is_some_and(|rule| {
+        self.deciding(asked).is_some_and(|rule| {
             let named = rule.address.is_some_and(|(ip, _)| ip.is_loopback());
             named && rule.whose == Whose::Stack
         })
+    }
+
+    fn deciding(&self, asked: Asked) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.fits(asked))
     }
 
     #[must_use]

@@ -213,7 +213,7 @@ pub fn send(fd: c_int, name: Name, parts: &[&[u8]], flags: c_int, to: To<'_>) ->
             lost();
             fail(libc::ENETDOWN)
         }
-        libc::EPIPE if crate::instance::is_gone() => fail(libc::ENETDOWN),
+        libc::EPIPE if crate::instance::is_lost(name) => fail(libc::ENETDOWN),
         libc::ECONNRESET | libc::ENOTCONN => {
             lost();
             fail(libc::ENETDOWN)
