@@ -35,10 +35,18 @@ pub(super) fn short_cut(place: &Place, with: &Accelerator) -> Tried {
     }))
 }
 
+/// Of connections whose first message was redirected before `accept`.
+const EARLY: u32 = 10;
+/// Tried for them: where the kernel takes the handshake's last packet later than the client's first
+/// write (its softirqs wait for a processor that has other work), that message goes by TCP, and shows
+/// nothing of what is tried.
+const EARLY_TRIES: u32 = 100;
+
 pub(super) fn early_data(place: &Place, with: &Accelerator) -> Tried {
     let listener = place.listener();
     let sent = bytes(5000);
-    for _ in 0..10 {
+    let mut direct = 0;
+    for _ in 0..EARLY_TRIES {
         let before = count(with, Count::DirectMessages)?;
         let address = listener.local_addr().map_err(failed)?;
         let mut client = connect(address).map_err(failed)?;
@@ -49,11 +57,14 @@ pub(super) fn early_data(place: &Place, with: &Accelerator) -> Tried {
         let mut read = vec![0; sent.len()];
         server.read_exact(&mut read).map_err(hung("reading"))?;
         expect(&read, &sent)?;
-        if !is_direct {
-            return Err(TrialResult::Unknown("it took TCP".into()));
+        direct += u32::from(is_direct);
+        if direct == EARLY {
+            return Ok(TrialResult::Ok(format!("{EARLY} connections")));
         }
     }
-    Ok(TrialResult::Ok("10 connections".into()))
+    Err(TrialResult::Unknown(format!(
+        "of {EARLY_TRIES} first messages {direct} were redirected, the others took TCP"
+    )))
 }
 
 pub(super) fn eof(place: &Place, with: &Accelerator) -> Tried {
