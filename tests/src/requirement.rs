@@ -57,6 +57,8 @@ pub enum Requirement {
     Dnsmasq,
     ApacheBench,
     Ethtool,
+    /// nftables.
+    Nft,
     /// With chromedriver, which drives it.
     Chromium,
     Tmux,
@@ -129,6 +131,7 @@ impl Requirement {
             Dnsmasq => "dnsmasq",
             ApacheBench => "ab",
             Ethtool => "ethtool",
+            Nft => "nft",
             Chromium => "chromium",
             Tmux => "tmux",
             Rustc => "rustc",
@@ -214,6 +217,7 @@ impl Requirement {
             }
             ApacheBench => program("ab", "apache2-utils"),
             Ethtool => program("ethtool", "ethtool"),
+            Nft => program("nft", "nftables"),
             Chromium => program("chromium", "chromium")
                 .and_then(|()| program("chromedriver", "chromium-driver")),
             Tmux => program("tmux", "tmux"),

@@ -26,7 +26,7 @@ mod urgent;
 mod verify;
 
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Go, Haproxy, Java, Netns, Nginx, Python3, Redis, Root, Splice};
+    use Requirement::{Gcc, Go, Haproxy, Java, Netns, Nft, Nginx, Python3, Redis, Root, Splice};
     let here = &[Root, Splice, Gcc];
     for (name, way) in bytes::WAYS {
         suite
@@ -152,6 +152,11 @@ pub(crate) fn register(suite: &mut Suite) {
         threads::run,
     );
     suite.case("splice::the_check_tells_what_is_broken", here, trials::run);
+    suite.case(
+        "splice::a_late_handshake_is_no_broken_kernel",
+        &[Root, Splice, Nft],
+        trials::late_handshakes,
+    );
     edges::register(suite);
     ends::register(suite);
     pair::register(suite);

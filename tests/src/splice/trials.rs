@@ -1,7 +1,9 @@
 //! `hopscope check splice` tells what is broken, and what that means.
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::hopscope;
+use hopscope_tests::command::run as command;
+use hopscope_tests::{hopscope, hopscope_bin};
 use serde_json::Value;
+use std::process::Command;
 
 pub(super) fn run() -> Result<()> {
     let out = hopscope(&["check", "splice", "--json"])?.expect_code(0)?;
@@ -48,6 +50,35 @@ pub(super) fn run() -> Result<()> {
             .contains("means: programs that read with MSG_WAITALL"),
         "{}",
         text.stdout
+    );
+    Ok(())
+}
+
+/// The third and three more packets that only acknowledge are lost: the handshake's last among them, as where softirqs
+/// wait for a processor.
+const LOSSES: &str = "table inet lossy {
+    chain input {
+        type filter hook input priority 0
+        tcp flags & (fin|syn|rst|psh|ack) == ack meta length < 80 numgen inc mod 3 == 2 quota until 220 bytes drop
+    }
+}
+";
+
+/// A first message that takes TCP for that shows nothing of the kernel: the next one is asked.
+pub(super) fn late_handshakes() -> Result<()> {
+    let script = "ip link set lo up && nft \"$LOSSES\" && exec \"$BIN\" check splice --json";
+    let mut inside = Command::new("unshare");
+    inside.args(["-n", "sh", "-c", script]);
+    inside.env("BIN", hopscope_bin()).env("LOSSES", LOSSES);
+    let out = command(&mut inside)?.expect_code(0)?;
+    let lines: Result<Vec<Value>, _> = out.stdout.lines().map(serde_json::from_str).collect();
+    let lines = lines.with_context(|| out.stdout.clone())?;
+    let early = lines.iter().find(|line| line["name"] == "early-data");
+    let early = early.with_context(|| out.stdout.clone())?;
+    let found = early["found"].as_str().unwrap_or("");
+    ensure!(
+        early["state"] == "ok" && found.contains("the first message took TCP"),
+        "{early}"
     );
     Ok(())
 }
