@@ -7,7 +7,10 @@ use serde_json::Value;
 
 pub(super) fn register(suite: &mut Suite) {
     use Requirement::{Gcc, Nginx, Vm};
-    suite.case("vm::connections_are_joined", &[Vm, Gcc, Nginx], joined);
+    // Alone 72 s, most of it the verifier's in an emulator; beside others four times as long.
+    suite
+        .case("vm::connections_are_joined", &[Vm, Gcc, Nginx], joined)
+        .watchdog(900);
 }
 
 /// The plain server and the client that compares every byte; a stopped and a bursting reader; and a
