@@ -53,7 +53,9 @@ impl State {
                 }
                 if let Some(stack) = self.owned_stack() {
                     let _ = stack.engine.close(now(), socket.id);
-                    self.flush();
+                    if !self.closed_some(index) {
+                        self.flush();
+                    }
                     self.mind_the_leader();
                 }
             }

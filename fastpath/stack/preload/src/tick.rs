@@ -9,13 +9,26 @@ use nix::libc;
 const CALM_LOOKS: u32 = 10;
 
 impl State {
-    pub fn tick(&mut self) -> Next {
+    /// A thread of the program has asked what there is: the ticker watches no more, and only looks whether one does. Where it went on,
+    /// it would contend for all that comes while the program is busy, and nothing would wait for what follows it.
+    pub fn relieve_the_ticker(&mut self) {
         if self.ticker_leads {
             self.ticker_leads = false;
             self.leader = None;
-            if let Some(bell) = self.ticker.bell {
-                let _ = kernel::read(bell, &mut [0; 8]);
-            }
+            self.leader_until = None;
+            self.ticker.ring();
+        }
+    }
+
+    pub fn tick(&mut self) -> Next {
+        if std::mem::take(&mut self.ticker.watches)
+            && let Some(bell) = self.ticker.bell
+        {
+            let _ = kernel::read(bell, &mut [0; 8]);
+        }
+        if self.ticker_leads {
+            self.ticker_leads = false;
+            self.leader = None;
         } else if self.turns != self.ticker.seen {
             self.ticker.seen = self.turns;
             self.ticker.calm = 0;
@@ -47,6 +60,7 @@ impl State {
         let until = stack.engine.poll_at();
         self.leader = Some(u32::MAX);
         self.ticker_leads = true;
+        self.ticker.watches = true;
         self.leader_until = until;
         Next::Watch(fds, until.map(span_until))
     }

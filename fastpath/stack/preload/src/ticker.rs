@@ -17,6 +17,8 @@ pub struct Ticker {
     pub seen: u64,
     pub calm: u32,
     pub bell: Option<i32>,
+    /// It sleeps until something comes, or its bell is rung.
+    pub watches: bool,
 }
 
 /// What the thread does next.
@@ -36,6 +38,7 @@ impl Ticker {
             seen: 0,
             calm: 0,
             bell: None,
+            watches: false,
         }
     }
 

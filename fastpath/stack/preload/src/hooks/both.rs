@@ -64,13 +64,13 @@ pub unsafe fn poll_both(
     loop {
         let (mut ready, ours) = lock::with(|state| {
             state.claim();
+            state.relieve_the_ticker();
+            state.turn();
             let mut found = look(state, fds);
-            if found.0 == 0 && state.turn() {
-                found = look(state, fds);
-            }
             if state.flush() && found.0 == 0 {
                 found = look(state, fds);
             }
+            state.together.begin_round(found.0.max(0) as usize);
             state.mind_the_leader();
             found
         })?;

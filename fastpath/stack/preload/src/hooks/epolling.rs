@@ -93,11 +93,13 @@ unsafe fn epoll_both(
             // The stack's, up to a share that leaves room for the kernel's.
             let index = state.index_of(epoll).ok_or(libc::EBADF)?;
             state.claim();
+            state.relieve_the_ticker();
             state.turn();
             state.flush();
             let share = state.epoll_share(index, most);
             let mut push = |events, data| found.push(libc::epoll_event { events, u64: data });
             state.epoll_harvest(index, share, &mut push);
+            state.together.begin_round(found.len());
             state.mind_the_leader();
             Ok::<usize, i32>(most - found.len())
         })??;

@@ -58,7 +58,9 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
                 // What has come meanwhile may have it go on.
                 let came = blocks && state.turn();
                 state.called(index);
-                let looped = !state.together.has_begun() && state.flush();
+                let sleeps = matches!(step, Step::Block { now: false, .. });
+                let waits = state.together.has_begun() || !sleeps && state.together.holds(now);
+                let looped = !waits && state.flush();
                 if !blocks || !came && !looped {
                     break step;
                 }
