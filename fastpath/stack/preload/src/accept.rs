@@ -102,6 +102,7 @@ impl State {
         if let Some(stack) = self.owned_stack() {
             let _ = stack.engine.set_token(id, u64::from(index) + 1);
         }
+        self.together.add_event();
         *from = address::to_bytes(peer);
         Step::Done(fd.into())
     }

@@ -85,6 +85,11 @@ impl Together {
         self.round = events;
     }
 
+    /// In a round: a connection that was accepted is one more.
+    pub fn add_event(&mut self) {
+        self.round += usize::from(self.round > 0);
+    }
+
     /// The last piece of an answer; true: those of other events are to follow.
     pub fn answered(&mut self) -> bool {
         self.round = self.round.saturating_sub(1);

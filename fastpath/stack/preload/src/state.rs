@@ -35,6 +35,8 @@ pub struct State {
     pub together: Together,
     /// Turns that were done.
     pub turns: u64,
+    /// Calls on sockets that the program has made.
+    pub calls: u64,
     /// Listeners that are the kernel's, too.
     pub kernel_too: Vec<u32>,
 }
@@ -56,6 +58,7 @@ impl State {
             ticker_leads: false,
             together: Together::default(),
             turns: 0,
+            calls: 0,
             kernel_too: Vec::new(),
         }
     }

@@ -9,26 +9,13 @@ use nix::libc;
 const CALM_LOOKS: u32 = 10;
 
 impl State {
-    /// A thread of the program has asked what there is: the ticker watches no more, and only looks whether one does. Where it went on,
-    /// it would contend for all that comes while the program is busy, and nothing would wait for what follows it.
-    pub fn relieve_the_ticker(&mut self) {
-        if self.ticker_leads {
-            self.ticker_leads = false;
-            self.leader = None;
-            self.leader_until = None;
-            self.ticker.ring();
-        }
-    }
-
     pub fn tick(&mut self) -> Next {
-        if std::mem::take(&mut self.ticker.watches)
-            && let Some(bell) = self.ticker.bell
-        {
-            let _ = kernel::read(bell, &mut [0; 8]);
-        }
         if self.ticker_leads {
             self.ticker_leads = false;
             self.leader = None;
+            if let Some(bell) = self.ticker.bell {
+                let _ = kernel::read(bell, &mut [0; 8]);
+            }
         } else if self.turns != self.ticker.seen {
             self.ticker.seen = self.turns;
             self.ticker.calm = 0;
@@ -41,6 +28,10 @@ impl State {
         self.turn();
         self.flush();
         self.ticker.seen = self.turns;
+        if std::mem::replace(&mut self.ticker.calls_seen, self.calls) != self.calls {
+            // The program is amid what it was told of before, and asks again soon.
+            return Next::Rest;
+        }
         let bell = match self.ticker.bell {
             Some(bell) => bell,
             None => match kernel::eventfd().and_then(|fd| self.internal(fd)) {
@@ -60,7 +51,6 @@ impl State {
         let until = stack.engine.poll_at();
         self.leader = Some(u32::MAX);
         self.ticker_leads = true;
-        self.ticker.watches = true;
         self.leader_until = until;
         Next::Watch(fds, until.map(span_until))
     }

@@ -15,10 +15,10 @@ pub struct Ticker {
     runs: bool,
     /// Turns that were done by whomever, seen at the last look.
     pub seen: u64,
+    /// The same of calls.
+    pub calls_seen: u64,
     pub calm: u32,
     pub bell: Option<i32>,
-    /// It sleeps until something comes, or its bell is rung.
-    pub watches: bool,
 }
 
 /// What the thread does next.
@@ -36,9 +36,9 @@ impl Ticker {
             started: false,
             runs: false,
             seen: 0,
+            calls_seen: 0,
             calm: 0,
             bell: None,
-            watches: false,
         }
     }
 

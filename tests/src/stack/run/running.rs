@@ -62,6 +62,10 @@ impl Server {
         Ok(Server { target, said })
     }
 
+    pub(super) fn pid(&self) -> i32 {
+        self.target.pid()
+    }
+
     /// By itself, in order, with nothing left open.
     pub(super) fn ends(self) -> Result<()> {
         let status = self.target.wait()?;

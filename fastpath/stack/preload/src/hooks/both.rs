@@ -64,7 +64,6 @@ pub unsafe fn poll_both(
     loop {
         let (mut ready, ours) = lock::with(|state| {
             state.claim();
-            state.relieve_the_ticker();
             state.turn();
             let mut found = look(state, fds);
             if state.flush() && found.0 == 0 {

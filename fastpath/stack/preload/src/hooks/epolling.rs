@@ -93,7 +93,6 @@ unsafe fn epoll_both(
             // The stack's, up to a share that leaves room for the kernel's.
             let index = state.index_of(epoll).ok_or(libc::EBADF)?;
             state.claim();
-            state.relieve_the_ticker();
             state.turn();
             state.flush();
             let share = state.epoll_share(index, most);

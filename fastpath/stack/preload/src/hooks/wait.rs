@@ -52,6 +52,7 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
             let Some(index) = pin.0.or_else(|| state.index_of(fd)) else {
                 return Next::Pass;
             };
+            state.calls += 1;
             let step = loop {
                 let step = attempt(state, index);
                 let blocks = matches!(step, Step::Block { .. });
