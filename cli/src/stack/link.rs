@@ -177,9 +177,16 @@ impl LinkArgs {
 
     /// The first setting that is the stack's, where it is somebody else's.
     pub(super) fn of_the_stack(&self) -> Option<&'static str> {
+        match (self.addr.is_empty(), self.gateway.is_empty()) {
+            (false, _) => Some("--addr"),
+            (_, false) => Some("--gateway"),
+            (true, true) => self.beside_reach(),
+        }
+    }
+
+    /// What of it does not say where the stack leads.
+    pub(super) fn beside_reach(&self) -> Option<&'static str> {
         let given = [
-            (!self.addr.is_empty(), "--addr"),
-            (!self.gateway.is_empty(), "--gateway"),
             (self.mac.is_some(), "--mac"),
             (self.mtu.is_some(), "--mtu"),
             (self.netns.is_some(), "--netns"),

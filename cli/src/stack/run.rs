@@ -8,7 +8,7 @@ use hopscope_stack_engine::config::Address;
 use hopscope_stack_instance::handed;
 use hopscope_stack_instance::handed::policy::{self, Rule};
 use hopscope_stack_instance::handed::{
-    ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy,
+    ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy, Reach,
 };
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::net::if_::if_nametoindex;
@@ -33,7 +33,7 @@ mod program;
 #[command(mut_arg("addr", |addr| addr.required(false)))]
 pub struct RunArgs {
     /// Where the stack runs: inline (in the program's own process, one process at a time), pipeline (in a `stack serve`, for any number of
-    /// processes)
+    /// processes), auto (pipeline where a `stack serve` has the port, inline otherwise)
     #[arg(long, value_enum, default_value_t = Mode::Inline)]
     mode: Mode,
     #[command(flatten)]
@@ -62,6 +62,7 @@ pub struct RunArgs {
 enum Mode {
     Inline,
     Pipeline,
+    Auto,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,11 +78,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     program::check(&path)?;
     let library = library::find()?;
     let (stack, reach) = match args.mode {
-        Mode::Inline => (HandedStack::Inline(inline(args)?), args.link.reach()),
-        Mode::Pipeline => {
-            let (instance, reach) = instance::attach(args, name)?;
-            (HandedStack::Instance(instance), reach)
-        }
+        Mode::Inline => stack_inline(args)?,
+        Mode::Pipeline => instance::attach(args, name)?,
+        Mode::Auto => match instance::attach_if_there(args, name)? {
+            Ok(stack) => stack,
+            Err(why) => {
+                let stack = stack_inline(args)?;
+                log::warn!("inline: {why}");
+                stack
+            }
+        },
     };
     let handed = Handed {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -142,12 +148,16 @@ fn policy(args: &RunArgs) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
+fn stack_inline(args: &RunArgs) -> anyhow::Result<(HandedStack, Reach)> {
+    Ok((HandedStack::Inline(inline(args)?), args.link.reach()))
+}
+
 /// The open port, and what the engine in the program is made with.
 fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
     if args.link.addr.is_empty() {
         bail!("--mode inline needs --addr IP/LEN, an address of the stack");
     }
-    if args.socket.is_some() {
+    if args.socket.is_some() && args.mode == Mode::Inline {
         bail!("--socket is where a stack is asked for: --mode pipeline");
     }
     if args.link.spin {

@@ -1,8 +1,9 @@
 //! Where front ends connect, or the one that this end connects to.
 use crate::error::ServingError;
 use crate::privileges::RunAs;
-use nix::fcntl::{AtFlags, OFlag, open};
-use nix::sys::stat::{Mode, fstat, umask};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open};
+use nix::sys::stat::{Mode, UtimensatFlags, fstat, umask, utimensat};
+use nix::sys::time::TimeSpec;
 use nix::unistd::{Uid, fchownat};
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
@@ -84,6 +85,19 @@ impl Endpoint {
         let (uid, gid) = (Some(user.uid), Some(user.gid));
         let refused = |source| user.refused(source);
         fchownat(&named, "", uid, gid, AtFlags::AT_EMPTY_PATH).map_err(refused)
+    }
+
+    /// Whoever watches the directory hears that front ends are served: bind(2), which they hear of, is before listen(2).
+    ///
+    /// # Errors
+    /// As utimensat(2).
+    pub fn announce(&self) -> nix::Result<()> {
+        let Endpoint::Server { path, .. } = self else {
+            return Ok(());
+        };
+        let follow = UtimensatFlags::NoFollowSymlink;
+        let now = TimeSpec::UTIME_NOW;
+        utimensat(AT_FDCWD, path, &now, &now, follow)
     }
 
     /// Removes the socket's file, unless the path names another one by now.

@@ -285,7 +285,8 @@ impl Programs {
 
 impl App for Programs {
     fn start(&mut self, _: &mut Sockets<'_>) -> Result<(), InstanceError> {
-        Ok(())
+        let told = self.endpoint.announce();
+        told.map_err(InstanceError::system("telling those that wait for it"))
     }
 
     fn watch(&mut self, outer: &Poll, source: u8) -> Result<(), InstanceError> {

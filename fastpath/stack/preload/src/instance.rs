@@ -1,5 +1,6 @@
 //! This process's way to the instance, a `stack serve` that has the stack.
 use crate::kernel;
+use crate::listeners::Listeners;
 use crate::numbers::out_of_the_way;
 use crate::rows;
 use crate::say::{once, say};
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static OTHER_SAID: AtomicBool = AtomicBool::new(false);
@@ -31,6 +33,7 @@ pub struct Instance {
     shut: Marks,
     /// Of sockets of UDP: up to which of their errors a call has returned them.
     heard: HashMap<u32, (u32, u16)>,
+    pub listeners: Listeners,
 }
 
 /// Of rows: of which socket that had it something was noted last. No more than there are rows.
@@ -58,7 +61,13 @@ impl Instance {
             taken: Marks::default(),
             shut: Marks::default(),
             heard: HashMap::new(),
+            listeners: Listeners::default(),
         }
+    }
+
+    /// Where it is found in the file system.
+    pub fn path(&self) -> &Path {
+        &self.handed.again.path
     }
 
     /// A call returns the socket's error; false: one has before.

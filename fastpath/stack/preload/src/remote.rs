@@ -2,10 +2,12 @@
 //! more than their rows in the instance's table.
 use crate::description::Undecided;
 use crate::kernel;
+use crate::listeners::Made;
 use crate::numbers::out_of_the_way;
 use crate::policy;
 use crate::rows;
 use crate::say::trace;
+use crate::sets::{leave, memberships};
 use crate::state::State;
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -46,10 +48,28 @@ impl State {
             local: Some(local),
             options: undecided.options.clone(),
         });
-        Step::of(
-            self.make_there(index, undecided, (&request, None), Entry::Instance)
-                .map(drop),
-        )
+        let made = self.make_there(index, undecided, (&request, None), Entry::Instance);
+        Step::of(made.map(|name| self.remember(name, undecided, None, false)))
+    }
+
+    /// For an instance that comes back.
+    fn remember(
+        &mut self,
+        name: Name,
+        undecided: &Undecided,
+        backlog: Option<i32>,
+        kernel_too: bool,
+    ) {
+        if let Some(instance) = &mut self.instance {
+            let made = Made {
+                ipv6: undecided.ipv6,
+                options: undecided.options.clone(),
+                backlog,
+                kernel_too,
+                waits: false,
+            };
+            instance.listeners.insert(name, made);
+        }
     }
 
     /// On every address, of the kernel's listener `kernel`, too.
@@ -73,8 +93,9 @@ impl State {
             false => None,
         };
         let kernel = kernel.as_ref().map(AsFd::as_fd);
-        self.make_there(index, undecided, (&request, kernel), Entry::Instance)
-            .map(drop)
+        let name = self.make_there(index, undecided, (&request, kernel), Entry::Instance)?;
+        self.remember(name, undecided, Some(backlog), kernel_too);
+        Ok(())
     }
 
     pub fn connect_there(
@@ -115,6 +136,9 @@ impl State {
         };
         let was_bound = rows::state(name).phase == Phase::Bound;
         self.ask(&request, None)?;
+        if let Some(instance) = &mut self.instance {
+            instance.listeners.listens(name, backlog);
+        }
         if was_bound {
             // A listener is never writable.
             fill(kernel::borrow(fd));
@@ -174,9 +198,12 @@ impl State {
 
     pub fn set_option_there(&mut self, name: Name, option: (i32, i32, &[u8])) -> Result<(), i32> {
         let (level, number, value) = option;
-        let option = (level, number, value.to_vec());
-        self.ask(&Request::SetOption { name, option }, None)
-            .map(drop)
+        let set = (level, number, value.to_vec());
+        self.ask(&Request::SetOption { name, option: set }, None)?;
+        if let Some(instance) = &mut self.instance {
+            instance.listeners.set(name, option);
+        }
+        Ok(())
     }
 
     pub fn option_there(&mut self, name: Name, level: i32, option: i32) -> Result<Vec<u8>, i32> {
@@ -241,12 +268,9 @@ impl State {
         }
     }
 
-    /// A listener whose instance is gone is ready for ever, and servers would try for as long: nothing comes there from now on.
-    pub fn silence(&mut self, listener: i32) -> Result<(), i32> {
-        // Other processes have the pair, too, so that sets would go on to report it.
-        for epoll in descriptors().into_iter().filter(|fd| is_epoll(*fd)) {
-            let _ = kernel::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, listener, 0, 0);
-        }
+    /// A socket whose instance is gone is ready for ever, and servers would try for as long: nothing comes there from now on.
+    pub fn silence(&mut self, fd: i32) -> Result<(), i32> {
+        leave(&memberships(fd));
         let flags = SocketFlags::CLOEXEC;
         let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None);
         let (quiet, kept) = pair.map_err(Errno::raw_os_error)?;
@@ -254,7 +278,7 @@ impl State {
         let _ = rustix::net::shutdown(&kept, rustix::net::Shutdown::Read);
         let kept = out_of_the_way(kept.into_raw_fd())?;
         table::set(kept, Entry::Internal);
-        replace(listener, &quiet)
+        replace(fd, &quiet)
     }
 
     /// The program's descriptors are ends of the instance's pair from now on.
@@ -294,7 +318,7 @@ impl State {
 }
 
 /// `fd` is `new` from now on, with the flags that its file had.
-fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
+pub fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
     let of_file = kernel::fcntl(fd, libc::F_GETFL, 0)?;
     kernel::fcntl(new.as_raw_fd(), libc::F_SETFL, of_file as i32)?;
     put(new, fd)
@@ -307,20 +331,6 @@ fn put(new: &OwnedFd, fd: i32) -> Result<(), i32> {
         _ => libc::O_CLOEXEC,
     };
     kernel::dup3(new.as_raw_fd(), fd, closes).map(drop)
-}
-
-/// This process's. None where there is no /proc.
-pub fn descriptors() -> Vec<i32> {
-    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else {
-        return Vec::new();
-    };
-    let names = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    names.collect()
-}
-
-fn is_epoll(fd: i32) -> bool {
-    let link = std::fs::read_link(format!("/proc/self/fd/{fd}"));
-    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventpoll]")
 }
 
 /// Every address, at the port that the kernel's socket has.

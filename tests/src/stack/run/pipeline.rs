@@ -9,6 +9,7 @@ pub(super) mod instance;
 mod many;
 mod ports;
 mod refused;
+mod returning;
 mod upgrades;
 mod waits;
 
@@ -20,6 +21,7 @@ pub(crate) fn register(suite: &mut Suite) {
     many::register(suite);
     ports::register(suite);
     refused::register(suite);
+    returning::register(suite);
     upgrades::register(suite);
     waits::register(suite);
 }

@@ -1,6 +1,7 @@
 //! What cannot be is refused in one line, before the program starts.
 use super::super::refused::expect;
 use super::instance::Instance;
+use crate::stack::cable::STACK;
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, hopscope_bin};
@@ -9,6 +10,43 @@ use std::process::Command;
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Python3};
     suite.case("stack::pipeline_refuses", &[Netns, Python3], refused);
+    suite.case("stack::pipeline_or_inline", &[Netns, Python3], either);
+}
+
+/// `--mode auto`: where the stack is is said, and where its options would be another's it is refused.
+fn either() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let shown = format!("print(socket.create_server(('{STACK}', 7)).getsockname())");
+    let program = format!("import socket; {shown}");
+    let auto = |own: &[&str]| {
+        let mut command = Command::new(hopscope_bin());
+        command
+            .args(["stack", "run", "--mode=auto", "--if=near"])
+            .args(own)
+            .args(["--", "/usr/bin/python3", "-c", &program]);
+        command
+    };
+    let at = format!("--socket={}", instance.socket());
+    let own = format!("--addr={STACK}/24");
+    for options in [vec![&*at], vec![&*at, &*own, "--addr=fd00::2/64"]] {
+        let out = run(&mut auto(&options))?.expect_code(0)?;
+        ensure!(out.stderr.contains("pipeline: "), "{}", out.stderr);
+        ensure!(out.stdout.contains(STACK), "{}", out.stdout);
+    }
+    expect(
+        &mut auto(&[&at, "--addr=10.0.0.3/24"]),
+        &["other addresses"],
+    )?;
+    expect(&mut auto(&[&at, "--mtu=900"]), &["--mtu", "--mode inline"])?;
+    instance.has_nothing_left()?;
+    let out = run(&mut auto(&[&at, &own]))?.expect_code(0)?;
+    ensure!(
+        out.stderr.contains("inline: no `stack serve`"),
+        "{}",
+        out.stderr
+    );
+    ensure!(out.stdout.contains(STACK), "{}", out.stdout);
+    expect(&mut auto(&[&at]), &["--addr"])
 }
 
 fn refused() -> Result<()> {

@@ -126,7 +126,15 @@ pub unsafe fn accept4(
     }
     let until = span(fd, libc::SO_RCVTIMEO).map(|span| now() + span);
     let (new, what) = loop {
-        match accepted(fd, listener) {
+        let came = match accepted(fd, listener) {
+            // In the place of a listener whose instance has gone.
+            Err(libc::ENOTSOCK) => match lock::with(|state| state.look_for_return(fd)) {
+                Ok(Ok(())) => Err(libc::EAGAIN),
+                _ => Err(libc::ENETDOWN),
+            },
+            came => came,
+        };
+        match came {
             Ok(accepted) => break accepted,
             Err(libc::EAGAIN) if !is_nonblocking(fd) => match wait(fd, libc::POLLIN, until) {
                 Ok(true) => {}
@@ -160,6 +168,11 @@ pub unsafe fn accept4(
     new
 }
 
+fn is_back(fd: c_int, listener: Name) -> bool {
+    let looked = lock::with(|state| state.look_for_return(fd));
+    looked == Ok(Ok(())) && table::get(fd) != Entry::Instance(listener)
+}
+
 /// A connection that is there.
 fn accepted(fd: c_int, listener: Name) -> Result<(c_int, Accepted), c_int> {
     // Without a number for it the connection would be lost on its way.
@@ -180,8 +193,12 @@ fn accepted(fd: c_int, listener: Name) -> Result<(c_int, Accepted), c_int> {
             true => libc::EINVAL,
             false => {
                 lost();
-                let _ = lock::with(|state| state.silence(fd));
-                libc::ENETDOWN
+                let waits = lock::with(|state| state.wait_for_return(fd));
+                // It may be back already, which nothing would tell any more.
+                match waits == Ok(true) && is_back(fd, listener) {
+                    true => libc::EAGAIN,
+                    false => libc::ENETDOWN,
+                }
             }
         });
     };

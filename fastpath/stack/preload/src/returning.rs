@@ -1,0 +1,159 @@
+//! Listeners of an instance that has gone: once it is back they are made again. In between a descriptor of inotify(7) is in their place: it
+//! is ready where something happens beside the instance's socket in the file system, the program accepts, and the instance is looked for.
+use crate::kernel;
+use crate::listeners::{Made, names};
+use crate::remote::replace;
+use crate::rows;
+use crate::say::say;
+use crate::sets::{Membership, join, leave, memberships};
+use crate::sleeper::watch;
+use crate::state::State;
+use crate::table::{self, Entry};
+use hopscope_stack_abi::address;
+use hopscope_stack_instance::programs::wire::{Name, Request, Response, Which};
+use nix::libc;
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+impl State {
+    /// Its instance has gone; true: it waits until that is back. Else the listener is silent from now on.
+    pub fn wait_for_return(&mut self, listener: i32) -> bool {
+        let waits = self.waiting(listener);
+        if waits.is_err() {
+            let _ = self.silence(listener);
+        }
+        waits.is_ok()
+    }
+
+    fn waiting(&mut self, listener: i32) -> Result<(), i32> {
+        let instance = self.instance.as_mut().ok_or(libc::EIO)?;
+        let Entry::Instance(name) = table::get(listener) else {
+            return Err(libc::EBADF);
+        };
+        instance.listeners.listening(name).ok_or(libc::ENOENT)?;
+        // For each its own: whether calls wait is a flag of the description.
+        let watched = watch_for(instance.path()).map_err(Errno::raw_os_error)?;
+        put_in_place(&watched, listener, name)?;
+        instance.listeners.waits(name);
+        Ok(())
+    }
+
+    /// Something has happened where the instance was: what has waited for it listens again, or goes on waiting. Err: never again.
+    pub fn look_for_return(&mut self, listener: i32) -> Result<(), i32> {
+        let mut events = [0; 4096];
+        // Whatever it was. The program may have calls wait.
+        while kernel::poll_now(&mut [watch(listener, libc::POLLIN)]) == Ok(1)
+            && kernel::read(listener, &mut events).is_ok()
+        {}
+        let mut result = Ok(());
+        for (fd, name) in names().collect::<Vec<_>>() {
+            // Another descriptor of one that was made again before.
+            if table::get(fd) != Entry::Instance(name) {
+                continue;
+            }
+            match self.listen_anew(name) {
+                Ok(()) | Err(libc::ENOENT) => {}
+                // It is not back.
+                Err(libc::ENETDOWN) => return Ok(()),
+                Err(error) => {
+                    let of = Errno::from_raw_os_error(error);
+                    say(&format!("descriptor {fd} does not listen again: {of}"));
+                    let _ = self.silence(fd);
+                    if fd == listener {
+                        result = Err(error);
+                    }
+                }
+            }
+        }
+        result
+    }
+
+    /// ENOENT: no listener, or one that was not made here, or one from which this process does not accept.
+    fn listen_anew(&mut self, old: Name) -> Result<(), i32> {
+        let instance = self.instance.as_ref().ok_or(libc::EIO)?;
+        let (made, backlog) = instance.listeners.listening(old).ok_or(libc::ENOENT)?;
+        if !made.waits {
+            // Another process's to accept from (SO_REUSEPORT), or nobody's.
+            return Err(libc::ENOENT);
+        }
+        let mut made = made.clone();
+        made.waits = false;
+        let local = rows::row(old).and_then(|row| address::from_bytes(row.address(true)).ok()?);
+        let local = local.ok_or(libc::ENOENT)?;
+        // Others have the same listener, and each of them makes its own.
+        let shared = (
+            libc::SOL_SOCKET,
+            libc::SO_REUSEPORT,
+            1_i32.to_ne_bytes().to_vec(),
+        );
+        made.options.push(shared);
+        let request = Request::Listen {
+            which: Which::New {
+                ipv6: made.ipv6,
+                local: Some(local),
+                options: made.options.clone(),
+            },
+            backlog: backlog.max(0) as u32,
+        };
+        // Before there is a listener of the kernel that nobody accepts from.
+        self.ask(&Request::Settle, None)?;
+        let kernel = match made.kernel_too {
+            true => Some(kernels(&made, local, backlog)?),
+            false => None,
+        };
+        let answer = self.ask(&request, kernel.as_ref().map(AsFd::as_fd))?;
+        let (Response::Socket(new), Some(pair)) = answer else {
+            return Err(libc::EIO);
+        };
+        for (fd, _) in names().filter(|(_, name)| *name == old).collect::<Vec<_>>() {
+            put_in_place(&pair, fd, new)?;
+        }
+        made.options.pop();
+        if let Some(instance) = &mut self.instance {
+            instance.listeners.insert(new, made);
+        }
+        Ok(())
+    }
+}
+
+/// `fd` is `new` from now on, in the sets that it is in, too.
+fn put_in_place(new: &OwnedFd, fd: i32, name: Name) -> Result<(), i32> {
+    let sets: Vec<Membership> = memberships(fd);
+    leave(&sets);
+    let replaced = replace(fd, new);
+    join(&sets);
+    replaced?;
+    table::set(fd, Entry::Instance(name));
+    Ok(())
+}
+
+/// Ready when something is made beside the path, or changes there: an instance says so once it takes programs.
+fn watch_for(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+    let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
+    let watched = inotify::init(flags)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let what = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVED_TO;
+    inotify::add_watch(&watched, folder.unwrap_or(".".as_ref()), what)?;
+    Ok(watched)
+}
+
+/// The kernel's listener at the same port, as the program's was.
+fn kernels(made: &Made, local: SocketAddr, backlog: i32) -> Result<OwnedFd, i32> {
+    let domain = match made.ipv6 {
+        true => libc::AF_INET6,
+        false => libc::AF_INET,
+    };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let fd = kernel::own(kernel::socket(domain, kind, 0)? as i32);
+    for (level, number, value) in &made.options {
+        // What the kernel refused was refused then.
+        let _ = kernel::set_option(fd.as_raw_fd(), *level, *number, value);
+    }
+    kernel::bind(fd.as_raw_fd(), &address::to_bytes(local))?;
+    kernel::listen(fd.as_raw_fd(), backlog)?;
+    Ok(fd)
+}
