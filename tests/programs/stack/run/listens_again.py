@@ -37,5 +37,9 @@ with socket.create_server((address, port)) as server:
         if how == "edges":
             assert waiter.poll()[0][0] == server.fileno()
         while left and (connection := accepted(server)):
-            serve(connection)
+            try:
+                serve(connection)
+            except OSError as error:
+                # It ended amid it.
+                print(errno.errorcode[error.errno], flush=True)
             left -= 1

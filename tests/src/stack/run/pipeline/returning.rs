@@ -2,15 +2,16 @@
 use super::super::running::{kernel_has_none, python, words};
 use super::super::tools::nginx;
 use super::instance::{Instance, WATCHDOG};
-use crate::stack::cable::{STACK, files};
+use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
-use hopscope_tests::{Requirement, Suite, Target};
+use hopscope_tests::{Requirement, Suite, Target, counts};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Nginx, Python3};
@@ -21,6 +22,13 @@ pub(crate) fn register(suite: &mut Suite) {
             move || listens(how),
         );
     }
+    suite
+        .case(
+            "stack::pipeline_serves_on_after_each_kill",
+            &[Netns, Python3],
+            killed_under_load,
+        )
+        .in_turn();
     for (name, reuse) in [("shared", ""), ("reuseport", " reuseport")] {
         suite
             .case(
@@ -135,4 +143,100 @@ fn web_server(reuse: &str) -> Result<()> {
     let status = master.wait()?;
     ensure!(status.success(), "{status}");
     instance.has_nothing_left().map(drop)
+}
+
+/// Answers in each round before the instance is killed again.
+const ANSWERS: u64 = 300;
+/// What is under way when the instance is killed is lost to a peer that hears nothing more; it is not waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Clients on the kernel's stack and on the instance's, as fast as they can, while the instance is killed: what a program on it has is over
+/// at once, and once it is back all are served as before.
+fn killed_under_load() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let server = python("listens_again.py", &["edges", STACK, "7", "1000000000"]);
+    let mut command = instance.run(&[], &words(&server));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let server = Target::spawn(&mut command)?;
+    let peer = TcpListener::bind((KERNEL, 7))?;
+    std::thread::spawn(move || {
+        for stream in peer.incoming().flatten() {
+            // Of one that has gone it hears nothing more.
+            std::thread::spawn(|| echo(stream));
+        }
+    });
+    let client = python("asks_on.py", &[KERNEL, "7"]);
+    let mut command = instance.run(&[], &words(&client));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut client = Target::spawn(&mut command)?;
+    let said = BufReader::new(client.child().stdout.take().context("piped")?);
+    let stop = AtomicBool::new(false);
+    let answers: [AtomicU64; 2] = Default::default();
+    let instance = std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let is_served = echoed().is_ok_and(|back| &back == b"hello");
+                    answers[0].fetch_add(is_served.into(), Ordering::Relaxed);
+                }
+            });
+        }
+        // A line for each answer.
+        scope.spawn(|| {
+            for _ in said.lines() {
+                answers[1].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let done = killed_again_and_again(instance, &answers);
+        stop.store(true, Ordering::Relaxed);
+        for program in [&client, &server] {
+            program.signal(Signal::SIGTERM)?;
+        }
+        done
+    })?;
+    instance.has_nothing_left().map(drop)
+}
+
+/// After each time both ways go on.
+fn killed_again_and_again(mut instance: Instance, answers: &[AtomicU64; 2]) -> Result<Instance> {
+    for _ in 0..counts().pick(3, 60) {
+        let now = || {
+            answers
+                .each_ref()
+                .map(|count| count.load(Ordering::Relaxed))
+        };
+        let (before, started) = (now(), Instant::now());
+        let most = counts().pick(ANSWERS, 20 * ANSWERS);
+        while now()
+            .iter()
+            .zip(before)
+            .any(|(now, before)| now - before < most)
+        {
+            ensure!(
+                started.elapsed() < WATCHDOG,
+                "{:?} answers, {before:?} before",
+                now()
+            );
+            std::thread::yield_now();
+        }
+        kill_it(&instance)?;
+        instance = instance.again()?;
+    }
+    Ok(instance)
+}
+
+fn echo(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut bytes = [0; 100];
+    let count = stream.read(&mut bytes)?;
+    stream.write_all(&bytes[..count])
+}
+
+fn echoed() -> Result<[u8; 5]> {
+    let at: SocketAddr = format!("{STACK}:7").parse()?;
+    let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"hello")?;
+    let mut back = [0; 5];
+    stream.read_exact(&mut back)?;
+    Ok(back)
 }
