@@ -44,6 +44,7 @@ impl Listeners {
 
     pub fn set(&mut self, name: Name, (level, number, value): (i32, i32, &[u8])) {
         if let Some(made) = self.made.get_mut(&name) {
+            made.options.retain(|(l, n, _)| (*l, *n) != (level, number));
             made.options.push((level, number, value.to_vec()));
         }
     }
