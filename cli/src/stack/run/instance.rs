@@ -36,7 +36,9 @@ pub(super) fn attach_if_there(
     let at = path.display();
     let joined = match join(&path, &called(name)) {
         Err(JoinError::Nobody(why)) => {
-            return Ok(Err(format!("no `stack serve` at {at} ({why})")));
+            return Ok(Err(format!(
+                "no `stack serve` that takes programs at {at} ({why})"
+            )));
         }
         joined => joined.map_err(|error| unanswered(error, &at.to_string()))?,
     };

@@ -1,4 +1,5 @@
 //! This process's way to the instance, a `stack serve` that has the stack.
+use crate::bells::Bells;
 use crate::kernel;
 use crate::listeners::Listeners;
 use crate::numbers::out_of_the_way;
@@ -34,6 +35,7 @@ pub struct Instance {
     /// Of sockets of UDP: up to which of their errors a call has returned them.
     heard: HashMap<u32, (u32, u16)>,
     pub listeners: Listeners,
+    pub bells: Bells,
 }
 
 /// Of rows: of which socket that had it something was noted last. No more than there are rows.
@@ -62,6 +64,7 @@ impl Instance {
             shut: Marks::default(),
             heard: HashMap::new(),
             listeners: Listeners::default(),
+            bells: Bells::default(),
         }
     }
 
@@ -108,6 +111,7 @@ impl Instance {
     /// The channel is the parent's.
     pub fn forked(&mut self) {
         self.hang_up();
+        self.bells.forked();
     }
 
     fn hang_up(&mut self) {
@@ -162,6 +166,11 @@ impl Instance {
         };
         let joined = match join(&again.path, &again.program) {
             Ok(joined) => joined,
+            Err(JoinError::Nobody(Errno::ACCESS | Errno::PERM)) => {
+                return refuses(
+                    "is not for this process's user (`stack serve --user NAME` makes it one's)",
+                );
+            }
             Err(JoinError::Nobody(_) | JoinError::NoAnswer(_)) => return false,
             Err(error) => return refuses(&format!("does not take the program ({error})")),
         };

@@ -13,6 +13,7 @@
 
 mod accept;
 mod attach;
+mod bells;
 mod close;
 mod connect;
 mod control;

@@ -15,39 +15,68 @@ use nix::libc;
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 impl State {
-    /// Its instance has gone; true: it waits until that is back. Else the listener is silent from now on.
-    pub fn wait_for_return(&mut self, listener: i32) -> bool {
-        let waits = self.waiting(listener);
+    /// The instance of this one has gone; true: it waits until that is back, or another thread was faster, and did all of that. Else the
+    /// listener is silent from now on.
+    pub fn wait_for_return(&mut self, listener: i32, name: Name) -> bool {
+        if table::get(listener) != Entry::Instance(name) {
+            return true;
+        }
+        let waits = self.waiting(listener, name);
         if waits.is_err() {
             let _ = self.silence(listener);
         }
         waits.is_ok()
     }
 
-    fn waiting(&mut self, listener: i32) -> Result<(), i32> {
+    fn waiting(&mut self, listener: i32, name: Name) -> Result<(), i32> {
         let instance = self.instance.as_mut().ok_or(libc::EIO)?;
-        let Entry::Instance(name) = table::get(listener) else {
-            return Err(libc::EBADF);
-        };
-        instance.listeners.listening(name).ok_or(libc::ENOENT)?;
+        let (made, _) = instance.listeners.listening(name).ok_or(libc::ENOENT)?;
+        if made.waits {
+            return Ok(());
+        }
         // For each its own: whether calls wait is a flag of the description.
         let watched = watch_for(instance.path()).map_err(Errno::raw_os_error)?;
         put_in_place(&watched, listener, name)?;
         instance.listeners.waits(name);
+        self.ring_bell();
         Ok(())
     }
 
     /// Something has happened where the instance was: what has waited for it listens again, or goes on waiting. Err: never again.
     pub fn look_for_return(&mut self, listener: i32) -> Result<(), i32> {
+        let listeners = self.instance.as_ref().map(|instance| &instance.listeners);
+        let waits = match table::get(listener) {
+            Entry::Instance(name) => listeners.and_then(|of| of.listening(name)),
+            _ => None,
+        };
+        if !waits.is_some_and(|(made, _)| made.waits) {
+            // Another thread was faster: it listens.
+            return Ok(());
+        }
         let mut events = [0; 4096];
         // Whatever it was. The program may have calls wait.
         while kernel::poll_now(&mut [watch(listener, libc::POLLIN)]) == Ok(1)
             && kernel::read(listener, &mut events).is_ok()
         {}
-        let mut result = Ok(());
+        if self.returned(listener)? {
+            return Ok(());
+        }
+        // The directory may be another one by now, in which it is.
+        let path = self.instance.as_ref().map(|instance| instance.path());
+        let watched = path.map(|path| watch_all(kernel::borrow(listener), path));
+        match watched {
+            Some(Ok(())) => self.returned(listener).map(drop),
+            _ => Err(libc::ENETDOWN),
+        }
+    }
+
+    /// Those that have waited listen again; false: the instance is not back. Err: of this listener, whatever it waits for next.
+    fn returned(&mut self, listener: i32) -> Result<bool, i32> {
+        let mut result = Ok(true);
         for (fd, name) in names().collect::<Vec<_>>() {
             // Another descriptor of one that was made again before.
             if table::get(fd) != Entry::Instance(name) {
@@ -56,11 +85,10 @@ impl State {
             match self.listen_anew(name) {
                 Ok(()) | Err(libc::ENOENT) => {}
                 // It is not back.
-                Err(libc::ENETDOWN) => return Ok(()),
+                Err(libc::ENETDOWN) => return Ok(false),
                 Err(error) => {
                     let of = Errno::from_raw_os_error(error);
                     say(&format!("descriptor {fd} does not listen again: {of}"));
-                    let _ = self.silence(fd);
                     if fd == listener {
                         result = Err(error);
                     }
@@ -110,6 +138,7 @@ impl State {
         for (fd, _) in names().filter(|(_, name)| *name == old).collect::<Vec<_>>() {
             put_in_place(&pair, fd, new)?;
         }
+        self.ring_bell();
         made.options.pop();
         if let Some(instance) = &mut self.instance {
             instance.listeners.insert(new, made);
@@ -129,16 +158,27 @@ fn put_in_place(new: &OwnedFd, fd: i32, name: Name) -> Result<(), i32> {
     Ok(())
 }
 
-/// Ready when something is made beside the path, or changes there: an instance says so once it takes programs.
-fn watch_for(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+/// Ready when something happens where an instance may be.
+fn watch_for(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK;
     let watched = inotify::init(flags)?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let what = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVED_TO;
-    inotify::add_watch(&watched, folder.unwrap_or(".".as_ref()), what)?;
+    watch_all(watched.as_fd(), path)?;
     Ok(watched)
+}
+
+/// Its directory, where an instance says that it takes programs, and those above, in which that may be made anew. Those that are watched
+/// already are once.
+fn watch_all(watched: BorrowedFd<'_>, path: &Path) -> Result<(), Errno> {
+    let itself = inotify::WatchFlags::DELETE_SELF | inotify::WatchFlags::MOVE_SELF;
+    let made = inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO;
+    let mut what = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::MOVED_TO;
+    let mut result = Err(Errno::NOENT);
+    for folder in path.ancestors().skip(1) {
+        let added = inotify::add_watch(watched, folder, what | itself);
+        result = result.or(added.map(drop));
+        what = made;
+    }
+    result
 }
 
 /// The kernel's listener at the same port, as the program's was.

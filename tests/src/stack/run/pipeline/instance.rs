@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::hopscope_bin;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,13 @@ impl Instance {
         let name = format!("hopscope-{}.stack", std::process::id());
         let socket = std::env::temp_dir().join(name);
         Instance::at(socket, more)
+    }
+
+    /// The same, its socket in a directory of its own below one of this process's, which the caller removes.
+    pub(super) fn start_in(folder: &Path) -> Result<Instance> {
+        cable()?;
+        std::fs::create_dir_all(folder)?;
+        Instance::at(folder.join("s"), &[])
     }
 
     /// Killed, and another one in its place.

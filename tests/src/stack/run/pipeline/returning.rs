@@ -22,6 +22,23 @@ pub(crate) fn register(suite: &mut Suite) {
             move || listens(how),
         );
     }
+    suite.case(
+        "stack::pipeline_listens_again_threads",
+        &[Netns, Python3],
+        several,
+    );
+    suite.case(
+        "stack::pipeline_listens_again_in_another_directory",
+        &[Netns, Python3],
+        moved,
+    );
+    suite
+        .case(
+            "stack::pipeline_says_whose_the_returned_instance_is",
+            &[Netns, Nginx],
+            others,
+        )
+        .in_turn();
     suite
         .case(
             "stack::pipeline_serves_on_after_each_kill",
@@ -97,6 +114,105 @@ fn listens(how: &str) -> Result<()> {
     let errors = String::from_utf8(out.stderr)?;
     ensure!(out.status.success(), "{}: {errors}", out.status);
     instance.has_nothing_left().map(drop)
+}
+
+/// Workers of another user may not come to an instance of root's: they say so.
+fn others() -> Result<()> {
+    let mut instance = Instance::start(&[])?;
+    let folder = files().join("nginx");
+    let listen = format!("listen {STACK}:80;");
+    let plain = nginx(&folder, &listen, "user www-data; worker_processes 1;")?;
+    let mut words: Vec<&str> = vec!["/usr/sbin/nginx"];
+    words.extend(plain.get_args().filter_map(|word| word.to_str()));
+    let master = Target::spawn_now(&mut instance.run(&[], &words))?;
+    let at: SocketAddr = format!("{STACK}:80").parse()?;
+    let answer = asked(at, b"GET / HTTP/1.0\r\n\r\n")?;
+    ensure!(answer.starts_with("HTTP/1.1 "), "{answer:.80}");
+    kill_it(&instance)?;
+    instance = instance.again()?;
+    let started = Instant::now();
+    loop {
+        let said = std::fs::read_to_string(folder.join("error.log"))?;
+        if said.contains("is not for this process's user") {
+            break;
+        }
+        ensure!(started.elapsed() < WATCHDOG, "{said}");
+        std::thread::yield_now();
+    }
+    let pid: i32 = std::fs::read_to_string(folder.join("pid"))?
+        .trim()
+        .parse()?;
+    kill(Pid::from_raw(pid), Signal::SIGQUIT)?;
+    master.wait()?;
+    instance.has_nothing_left().map(drop)
+}
+
+const THREADS: usize = 4;
+
+/// Of threads that wait in accept each one serves, before and after.
+fn several() -> Result<()> {
+    let mut instance = Instance::start(&[])?;
+    let program = python(
+        "listens_again.py",
+        &["threads", STACK, "7", &THREADS.to_string()],
+    );
+    let mut command = instance.run(&[], &words(&program));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let program = Target::spawn(&mut command)?;
+    let at: SocketAddr = format!("{STACK}:7").parse()?;
+    for _ in 0..3 {
+        ensure!(asked(at, b"one")? == "one");
+        let clients = (0..THREADS).map(|_| TcpStream::connect(at));
+        let clients = clients.collect::<Result<Vec<_>, _>>()?;
+        // Those that came first keep their threads waiting.
+        for mut client in clients.iter().rev() {
+            client.set_read_timeout(Some(WATCHDOG))?;
+            client.write_all(b"hello")?;
+            let mut back = [0; 5];
+            client.read_exact(&mut back)?;
+            ensure!(&back == b"hello");
+        }
+        drop(clients);
+        kill_it(&instance)?;
+        instance = instance.again()?;
+    }
+    program.signal(Signal::SIGKILL)?;
+    program.wait()?;
+    instance.has_nothing_left().map(drop)
+}
+
+/// The directory of the instance's socket is removed, or moved away, and made anew, before it is back.
+fn moved() -> Result<()> {
+    let own = std::env::temp_dir().join(format!("hopscope-{}-moved", std::process::id()));
+    let folder = own.join("a");
+    let mut instance = Instance::start_in(&folder)?;
+    let program = python("listens_again.py", &["edges", STACK, "7", "3"]);
+    let mut command = instance.run(&[], &words(&program));
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut program = Target::spawn(&mut command)?;
+    let mut out = BufReader::new(program.child().stdout.take().context("piped")?);
+    let at: SocketAddr = format!("{STACK}:7").parse()?;
+    ensure!(asked(at, b"first")? == "first");
+    for way in ["moved", "removed"] {
+        kill_it(&instance)?;
+        let mut line = String::new();
+        while line != "ENETDOWN\n" {
+            line.clear();
+            ensure!(out.read_line(&mut line)? > 0, "the program has ended");
+        }
+        match way {
+            "moved" => std::fs::rename(&folder, own.join("b"))?,
+            _ => std::fs::remove_dir_all(&folder)?,
+        }
+        std::fs::create_dir(&folder)?;
+        instance = instance.again()?;
+        let back = asked(at, way.as_bytes())?;
+        ensure!(back == way, "{back}");
+    }
+    let status = program.wait()?;
+    ensure!(status.success(), "{status}");
+    instance.has_nothing_left()?;
+    Ok(std::fs::remove_dir_all(own)?)
 }
 
 /// Two workers, at the stack's address and at every one, where the kernel listens, too, with a listener that they share, or one each

@@ -7,6 +7,7 @@ use crate::instance::lost;
 use crate::kernel;
 use crate::rows;
 use crate::stack::now;
+use crate::state::State;
 use crate::table::{self, Entry};
 use hopscope_stack_abi::address;
 use hopscope_stack_engine::Ns;
@@ -30,14 +31,40 @@ fn span(fd: c_int, name: c_int) -> Option<Ns> {
     (got == 0 && span.0 > 0).then_some(span)
 }
 
-/// Until `fd` is ready, a point at which the thread may be cancelled. `false`: not in time.
+/// Its end leaves the bell, also where the thread is cancelled.
+struct AtBell(Option<c_int>);
+
+impl Drop for AtBell {
+    fn drop(&mut self) {
+        if let Some(bell) = self.0 {
+            let _ = lock::with(|state| state.leave_bell(bell));
+        }
+    }
+}
+
+/// Until a listener is ready, or another file.
+fn wait_to_accept(fd: c_int, until: Option<Ns>) -> Result<bool, c_int> {
+    let bell = AtBell(lock::with(State::wait_at_bell).unwrap_or(None));
+    let watched = [Some(fd), bell.0].into_iter().flatten();
+    wait_for(
+        watched.map(|fd| crate::sleeper::watch(fd, libc::POLLIN)),
+        until,
+    )
+}
+
 fn wait(fd: c_int, events: i16, until: Option<Ns>) -> Result<bool, c_int> {
+    wait_for([crate::sleeper::watch(fd, events)].into_iter(), until)
+}
+
+/// Until one is ready, a point at which the thread may be cancelled. `false`: not in time.
+fn wait_for(fds: impl Iterator<Item = libc::pollfd>, until: Option<Ns>) -> Result<bool, c_int> {
+    let mut fds: Vec<_> = fds.collect();
     loop {
-        let mut fds = [crate::sleeper::watch(fd, events)];
         let left = until.map(crate::sleeper::span_until);
         let left = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: both live over the call; no mask.
-        let ready = unsafe { real::ppoll(fds.as_mut_ptr(), 1, left, std::ptr::null()) };
+        let ready =
+            unsafe { real::ppoll(fds.as_mut_ptr(), fds.len() as u64, left, std::ptr::null()) };
         match ready {
             0 => return Ok(false),
             1.. => return Ok(true),
@@ -136,7 +163,7 @@ pub unsafe fn accept4(
         };
         match came {
             Ok(accepted) => break accepted,
-            Err(libc::EAGAIN) if !is_nonblocking(fd) => match wait(fd, libc::POLLIN, until) {
+            Err(libc::EAGAIN) if !is_nonblocking(fd) => match wait_to_accept(fd, until) {
                 Ok(true) => {}
                 Ok(false) => return fail(libc::EAGAIN) as c_int,
                 Err(error) => return fail(error) as c_int,
@@ -193,7 +220,7 @@ fn accepted(fd: c_int, listener: Name) -> Result<(c_int, Accepted), c_int> {
             true => libc::EINVAL,
             false => {
                 lost();
-                let waits = lock::with(|state| state.wait_for_return(fd));
+                let waits = lock::with(|state| state.wait_for_return(fd, listener));
                 // It may be back already, which nothing would tell any more.
                 match waits == Ok(true) && is_back(fd, listener) {
                     true => libc::EAGAIN,
