@@ -18,6 +18,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+/// Times that events are read before the instance is looked for.
+const EVENTS: usize = 16;
+
 impl State {
     /// The instance of this one has gone; true: it waits until that is back, or another thread was faster, and did all of that. Else the
     /// listener is silent from now on.
@@ -46,7 +49,7 @@ impl State {
         Ok(())
     }
 
-    /// Something has happened where the instance was: what has waited for it listens again, or goes on waiting. Err: never again.
+    /// Something has happened where the instance was: what has waited for it listens again, or goes on waiting. Err: not this one.
     pub fn look_for_return(&mut self, listener: i32) -> Result<(), i32> {
         let listeners = self.instance.as_ref().map(|instance| &instance.listeners);
         let waits = match table::get(listener) {
@@ -58,10 +61,14 @@ impl State {
             return Ok(());
         }
         let mut events = [0; 4096];
-        // Whatever it was. The program may have calls wait.
-        while kernel::poll_now(&mut [watch(listener, libc::POLLIN)]) == Ok(1)
-            && kernel::read(listener, &mut events).is_ok()
-        {}
+        // Whatever it was; what is left has the program accept once more. It may have calls wait.
+        for _ in 0..EVENTS {
+            if kernel::poll_now(&mut [watch(listener, libc::POLLIN)]) != Ok(1)
+                || kernel::read(listener, &mut events).is_err()
+            {
+                break;
+            }
+        }
         if self.returned(listener)? {
             return Ok(());
         }
