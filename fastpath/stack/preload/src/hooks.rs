@@ -19,6 +19,7 @@ mod polling;
 mod processes;
 mod real;
 mod selecting;
+mod signals;
 mod sockets;
 mod start;
 mod turns;

@@ -1,6 +1,7 @@
 //! Waiting for descriptors of the kernel and of the stack, as poll(2) has them.
 use super::limit::Limit;
 use super::lock;
+use super::signals::Held;
 use super::wait::{bed, doze};
 use crate::kernel;
 use crate::sleeper::{Nap, watch};
@@ -59,6 +60,8 @@ pub unsafe fn poll_both(
     limit: Limit,
     mask: *const sigset_t,
 ) -> Result<i32, i32> {
+    let held = (!matches!(limit, Limit::Now)).then(Held::new);
+    let mask = held.as_ref().map_or(mask, |held| held.mask(mask));
     let mut epolls = Vec::new();
     let kernel_fds = kernels(fds, &mut epolls);
     loop {

@@ -2,6 +2,7 @@
 use super::both::is_ours;
 use super::limit::{Limit, end};
 use super::memory::{fail, is_nowhere};
+use super::signals::Held;
 use super::wait::{bed, doze};
 use super::{lock, real};
 use crate::kernel;
@@ -86,6 +87,8 @@ unsafe fn epoll_both(
         return Err(libc::EFAULT);
     }
     let most = most as usize;
+    let held = (!matches!(limit, Limit::Now)).then(Held::new);
+    let mask = held.as_ref().map_or(mask, |held| held.mask(mask));
     let mut found: Vec<libc::epoll_event> = Vec::new();
     loop {
         found.clear();
