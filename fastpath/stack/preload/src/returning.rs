@@ -22,6 +22,22 @@ use std::path::Path;
 const EVENTS: usize = 16;
 
 impl State {
+    /// For a thread that waits in accept, beside the listener. `None`: no descriptor for it.
+    pub fn wait_at_bell(&mut self) -> Option<i32> {
+        let bell = match self.instance.as_ref()?.bells.current {
+            Some(bell) => bell,
+            None => self.internal(kernel::eventfd().ok()?).ok()?,
+        };
+        self.instance.as_mut()?.bells.wait_at(bell);
+        Some(bell)
+    }
+
+    pub fn leave_bell(&mut self, bell: i32) {
+        if let Some(instance) = &mut self.instance {
+            instance.bells.leave(bell);
+        }
+    }
+
     /// The instance of this one has gone; true: it waits until that is back, or another thread was faster, and did all of that. Else the
     /// listener is silent from now on.
     pub fn wait_for_return(&mut self, listener: i32, name: Name) -> bool {
@@ -45,7 +61,7 @@ impl State {
         let watched = watch_for(instance.path()).map_err(Errno::raw_os_error)?;
         put_in_place(&watched, listener, name)?;
         instance.listeners.waits(name);
-        self.ring_bell();
+        instance.bells.ring();
         Ok(())
     }
 
@@ -145,9 +161,9 @@ impl State {
         for (fd, _) in names().filter(|(_, name)| *name == old).collect::<Vec<_>>() {
             put_in_place(&pair, fd, new)?;
         }
-        self.ring_bell();
         made.options.pop();
         if let Some(instance) = &mut self.instance {
+            instance.bells.ring();
             instance.listeners.insert(new, made);
         }
         Ok(())
