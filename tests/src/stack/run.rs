@@ -16,6 +16,7 @@ mod refused;
 mod resets;
 mod running;
 mod servers;
+mod signals;
 mod tools;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -32,5 +33,6 @@ pub(crate) fn register(suite: &mut Suite) {
     refused::register(suite);
     resets::register(suite);
     servers::register(suite);
+    signals::register(suite);
     tools::register(suite);
 }

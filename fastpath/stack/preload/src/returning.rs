@@ -45,7 +45,14 @@ impl State {
             return true;
         }
         let waits = self.waiting(listener, name);
-        if waits.is_err() {
+        if let Err(error) = waits {
+            let why = match error {
+                libc::ENOENT => "this process has not made it".into(),
+                _ => Errno::from_raw_os_error(error).to_string(),
+            };
+            say(&format!(
+                "descriptor {listener} will not listen again: {why}"
+            ));
             let _ = self.silence(listener);
         }
         waits.is_ok()

@@ -1,6 +1,8 @@
 //! The kernel's epoll sets that a descriptor is in, by /proc/PID/fdinfo (proc(5)). None where there is no /proc.
 use crate::kernel;
+use crate::say::say;
 use nix::libc;
+use rustix::io::Errno;
 
 /// Of a descriptor, in a set of this process.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,10 +48,17 @@ pub fn leave(sets: &[Membership]) {
     }
 }
 
+/// Where it is another file by now. What cannot be is said: the program hears nothing more of it there.
 pub fn join(sets: &[Membership]) {
     for set in sets {
         let add = libc::EPOLL_CTL_ADD;
-        let _ = kernel::epoll_ctl(set.epoll, add, set.fd, set.events, set.data);
+        if let Err(error) = kernel::epoll_ctl(set.epoll, add, set.fd, set.events, set.data) {
+            let (fd, epoll) = (set.fd, set.epoll);
+            let of = Errno::from_raw_os_error(error);
+            say(&format!(
+                "descriptor {fd} is not in the epoll set {epoll} any more: {of}"
+            ));
+        }
     }
 }
 
