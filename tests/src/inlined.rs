@@ -1,5 +1,6 @@
 //! `-f inlined:…`: functions timed where the compiler put them into others.
 use crate::recording::{Recording, Report, command, command_with_buffer, summary};
+use crate::told::Told;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, compile, hopscope, hopscope_bin, scratch};
@@ -50,7 +51,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite
         .case("inlined::all_of_this_program", &[], all_of_ours)
         .soak();
-    suite.case("inlined::computed_jumps", &[Gcc, Clang], jumps);
+    suite.case("inlined::computed_jumps", &[Gcc, Clang], computed_jumps);
     suite.case("inlined::nothing_to_be_found", &[Gcc], nothing);
 }
 
@@ -328,18 +329,30 @@ fn short_loops() -> Result<()> {
 
 /// A jump buffer refers to where it was made, and shows it to nobody: none may be made in a copy that goes.
 fn setjmp() -> Result<()> {
-    let target = running(&built("gcc", "setjmp.c", "-O2")?)?;
+    let mut program = Told::start(&mut Command::new(built("gcc", "setjmp.c", "-O2")?))?;
     let file = scratch().join("setjmp.hop");
     for _ in 0..2 {
         let functions = ["inlined:lookup", "check"];
-        let recording = Recording::start(target.pid(), &functions, &file)?;
-        target.signal(Signal::SIGUSR1)?;
+        let recording = Recording::start(program.pid(), &functions, &file)?;
+        jumps(&mut program)?;
         recording.stop()?;
         let checked = Report::read(&file)?.entries("check");
         ensure!(checked > 0, "nothing was recorded");
-        target.signal(Signal::SIGUSR1)?;
+        jumps(&mut program)?;
     }
-    came_to_what_it_should(target)
+    program.target.signal(Signal::SIGTERM)?;
+    let said = program.line()?;
+    ensure!(said.ends_with("right"), "it says {said:?}");
+    ensure!(program.target.wait()?.success());
+    Ok(())
+}
+
+/// Until it has: it may get no processor for longer than a recording takes.
+fn jumps(program: &mut Told) -> Result<()> {
+    program.target.signal(Signal::SIGUSR1)?;
+    let said = program.line()?;
+    ensure!(said == "jumped", "it says {said:?}");
+    Ok(())
 }
 
 /// Handlers that interrupt inlined code, and run the same; threads that come and go.
@@ -409,7 +422,7 @@ fn all_of_ours() -> Result<()> {
 }
 
 /// What a jump table leads to, and what holds one; and what is inlined deeper than there is a frame.
-fn jumps() -> Result<()> {
+fn computed_jumps() -> Result<()> {
     for (compiler, flags) in [
         ("gcc", "-O1"),
         ("gcc", "-O2"),

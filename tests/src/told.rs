@@ -35,6 +35,10 @@ impl Told {
     /// What it answers.
     pub(crate) fn told(&mut self, what: &str) -> Result<String> {
         self.tell(what)?;
+        self.line()
+    }
+
+    pub(crate) fn line(&mut self) -> Result<String> {
         Ok(self.said.next().context("it ended")??)
     }
 

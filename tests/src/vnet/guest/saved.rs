@@ -22,6 +22,9 @@ const DEFER: &[&str] = &["--kick-policy=defer:8:4000"];
 const DEVICES: [&[&str]; 6] = [BATCH, EACH, BATCH, EACH, BATCH, DEFER];
 /// A fifth of what it was, at least; some 20 and 25 times less on a busy machine.
 const FEWER: f64 = 5.0;
+/// What [`DEFER`] asks for a kick after: a driver that comes with more at once, as on a machine whose processors are
+/// taken, has nothing to save.
+const DEFERRED: f64 = 8.0;
 
 pub(super) fn run() -> Result<()> {
     namespace()?;
@@ -78,7 +81,7 @@ pub(super) fn run() -> Result<()> {
         "{deferred}"
     );
     ensure!(
-        fewer < kicks,
+        fewer < kicks || kicks < 1.0 / DEFERRED,
         "deferred, {fewer} kicks a packet instead of {kicks}"
     );
     Ok(())
