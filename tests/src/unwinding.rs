@@ -50,7 +50,11 @@ pub(crate) fn register(suite: &mut Suite) {
     });
     for (name, flags) in STEPPED {
         let name = format!("unwinding::cancelled_at_each_instruction_{name}");
-        suite.case(name, gxx, move || at_each_instruction(flags));
+        let case = suite.case(name.clone(), gxx, move || at_each_instruction(flags));
+        // 20 s of a processor each.
+        if !name.ends_with("optimized") {
+            case.soak();
+        }
     }
     suite.case(
         "unwinding::through_copies_that_stay",
@@ -194,7 +198,7 @@ fn mapped(pid: i32) -> Result<Vec<String>> {
 
 fn cycles() -> usize {
     match counts() {
-        Counts::Reduced => 6,
+        Counts::Reduced => 4,
         Counts::Full => 150,
     }
 }

@@ -14,6 +14,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Fsgsbase, Gcc, Dpdk],
             figures,
         )
+        .soak()
         .in_turn();
 }
 

@@ -12,6 +12,7 @@ pub(super) fn register(suite: &mut Suite) {
             &[Root, Netns, Fsgsbase, Gcc],
             figures,
         )
+        .soak()
         .in_turn();
 }
 

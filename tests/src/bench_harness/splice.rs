@@ -18,6 +18,7 @@ const NEEDS: [Requirement; 8] = [
 pub(super) fn register(suite: &mut Suite) {
     suite
         .case("bench_splice::gives_its_figures", &NEEDS, figures)
+        .soak()
         .alone()
         .watchdog(900);
     use Requirement::{Gcc, Vm, VmHeaders};

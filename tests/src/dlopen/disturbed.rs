@@ -4,7 +4,7 @@ use crate::called::Conversation;
 use crate::recording::{Recording, Report, command};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, compile_c, scratch};
+use hopscope_tests::{Requirement, Suite, compile_c, counts, scratch};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,7 +65,6 @@ fn turns(follow: bool) -> Result<()> {
 
 /// Recordings begin while they come and go: what is gone by then is as if it had not come.
 fn comes_and_goes() -> Result<()> {
-    const RECORDINGS: usize = 8;
     let (mut target, dir) = (start()?, scratch());
     let (first, second) = alike(&dir)?;
     target.tell(&format!(
@@ -74,7 +73,7 @@ fn comes_and_goes() -> Result<()> {
         second.display()
     ))?;
     let file = dir.join("comes.hop");
-    for n in 0..RECORDINGS {
+    for n in 0..counts().pick(4, 8) {
         // Calibrating takes longer than many of the turns, and lies between the look and the attach.
         let mut record = Command::new(hopscope_tests::hopscope_bin());
         record

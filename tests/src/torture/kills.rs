@@ -20,6 +20,8 @@ const SWITCHED_OFF: u32 = 23;
 /// of them only where there is one thread. Stopped; a call set and entered; gs set; patched, resuming; restoring,
 /// restored; gs cleared.
 const OF_ALL_THREADS: [u32; 9] = [2, 4, 5, 14, 16, 17, 18, 19, 20];
+/// Of those, with threads without number, whose stops take 7 s of a processor each.
+const OF_MANY_THREADS: [u32; 4] = [4, 14, 17, 19];
 /// After these of them the target runs with entries that are not its own, or, after the last, with
 /// the gs base of its probes.
 const CARRYING: [u32; 3] = [16, 18, 19];
@@ -105,7 +107,11 @@ fn every_fault_point(mode: &'static str) -> Result<()> {
     let mut salvaged = 0;
     let is_chosen = |point: &u32| {
         let all = mode == "spinning" || counts() == Counts::Full;
-        all || OF_ALL_THREADS.contains(point)
+        let chosen = match mode {
+            "threading" => &OF_MANY_THREADS[..],
+            _ => &OF_ALL_THREADS,
+        };
+        all || chosen.contains(point)
     };
     for point in (1..=FAULT_POINTS).filter(is_chosen) {
         let when = format!("killed at fault point {point}");
