@@ -7,7 +7,7 @@ use crate::numbers::out_of_the_way;
 use crate::policy;
 use crate::rows;
 use crate::say::trace;
-use crate::sets::{leave, memberships};
+use crate::sets::{Membership, join, leave, memberships};
 use crate::state::State;
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -191,9 +191,7 @@ impl State {
         let (Response::Socket(next), Some(pair)) = self.ask(&request, None)? else {
             return Err(libc::EIO);
         };
-        replace(fd, &pair)?;
-        table::set(fd, Entry::Instance(next));
-        Ok(())
+        put_in_place(&pair, fd, next)
     }
 
     pub fn set_option_there(&mut self, name: Name, option: (i32, i32, &[u8])) -> Result<(), i32> {
@@ -317,8 +315,19 @@ impl State {
     }
 }
 
+/// `fd` is `new` from now on, in the sets that it is in, too.
+pub fn put_in_place(new: &OwnedFd, fd: i32, name: Name) -> Result<(), i32> {
+    let sets: Vec<Membership> = memberships(fd);
+    leave(&sets);
+    let replaced = replace(fd, new);
+    join(&sets);
+    replaced?;
+    table::set(fd, Entry::Instance(name));
+    Ok(())
+}
+
 /// `fd` is `new` from now on, with the flags that its file had.
-pub fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
+fn replace(fd: i32, new: &OwnedFd) -> Result<(), i32> {
     let of_file = kernel::fcntl(fd, libc::F_GETFL, 0)?;
     kernel::fcntl(new.as_raw_fd(), libc::F_SETFL, of_file as i32)?;
     put(new, fd)

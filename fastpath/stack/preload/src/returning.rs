@@ -2,10 +2,9 @@
 //! is ready where something happens beside the instance's socket in the file system, the program accepts, and the instance is looked for.
 use crate::kernel;
 use crate::listeners::{Made, names};
-use crate::remote::replace;
+use crate::remote::put_in_place;
 use crate::rows;
 use crate::say::say;
-use crate::sets::{Membership, join, leave, memberships};
 use crate::sleeper::watch;
 use crate::state::State;
 use crate::table::{self, Entry};
@@ -175,17 +174,6 @@ impl State {
         }
         Ok(())
     }
-}
-
-/// `fd` is `new` from now on, in the sets that it is in, too.
-fn put_in_place(new: &OwnedFd, fd: i32, name: Name) -> Result<(), i32> {
-    let sets: Vec<Membership> = memberships(fd);
-    leave(&sets);
-    let replaced = replace(fd, new);
-    join(&sets);
-    replaced?;
-    table::set(fd, Entry::Instance(name));
-    Ok(())
 }
 
 /// Ready when something happens where an instance may be.

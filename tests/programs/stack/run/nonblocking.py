@@ -48,6 +48,13 @@ end.connect((server, int(sys.argv[3])))
 end.sendall(b"twice")
 print("discards", len(end.recv(2, socket.MSG_TRUNC)), end.recv(10))
 end.close()
+# The same in a set: it is still in it.
+end, epoll, begun = begin(server, 9)
+end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if polled(end, 20_000) else None
+end.connect_ex((server, int(sys.argv[3])))
+polled(end, 20_000)
+print("in its set", [events & select.EPOLLOUT for fd, events in epoll.poll(20) if fd == end.fileno()])
+end.close()
 
 
 port = int(sys.argv[3])

@@ -72,7 +72,7 @@ fn connects_without_waiting() -> Result<()> {
     let program = python("nonblocking.py", &[KERNEL, "10.0.0.77", &port]);
     let kernel = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
     let stack = run(&mut instance.run(&[], &words(&program)))?.expect_code(0)?;
-    ensure!(kernel.stdout.lines().count() == 9, "{}", kernel.stdout);
+    ensure!(kernel.stdout.lines().count() == 10, "{}", kernel.stdout);
     ensure!(
         kernel.stdout == stack.stdout,
         "kernel:\n{}stack:\n{}",
