@@ -1,6 +1,7 @@
 //! `hopscope stack run`: unmodified programs, the kernel's stack at the other end of a cable.
 use hopscope_tests::Suite;
 
+mod any_port;
 mod datagram_tools;
 mod datagrams;
 mod differential;
@@ -20,6 +21,7 @@ mod signals;
 mod tools;
 
 pub(crate) fn register(suite: &mut Suite) {
+    any_port::register(suite);
     datagrams::register(suite);
     differential::register(suite);
     kept::register(suite);

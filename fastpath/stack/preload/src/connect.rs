@@ -135,7 +135,7 @@ impl State {
                     false => self.bind_everywhere(index, fd, local, &undecided),
                 });
             }
-            let bound = self.settled(|| kernel::bind(fd, bytes));
+            let bound = self.bind_kernels_any(fd, (local, bytes), &undecided);
             if bound.is_ok()
                 && let Some(Description {
                     kind: Kind::Undecided(undecided),
@@ -144,7 +144,7 @@ impl State {
             {
                 undecided.bound = true;
             }
-            return Step::of(bound.map(drop));
+            return Step::of(bound);
         }
         if !policy::takes(&self.handed, undecided.kind, local) {
             trace(|| format!("fd {fd}: bind {local}: kernel"));

@@ -21,6 +21,7 @@ mod data;
 mod datagram;
 mod description;
 mod epoll;
+mod free_ports;
 mod hooks;
 mod instance;
 mod kernel;
