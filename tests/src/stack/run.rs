@@ -2,6 +2,7 @@
 use hopscope_tests::Suite;
 
 mod any_port;
+mod cpython;
 mod datagram_tools;
 mod datagrams;
 mod differential;
@@ -22,6 +23,7 @@ mod tools;
 
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
+    cpython::register(suite);
     datagrams::register(suite);
     differential::register(suite);
     kept::register(suite);
