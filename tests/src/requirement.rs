@@ -22,6 +22,9 @@ pub enum Requirement {
     Ovs,
     Haproxy,
     Redis,
+    Memcached,
+    /// The allocator, as a library to be preloaded.
+    Jemalloc,
     /// With a client.
     Sshd,
     Postgres,
@@ -87,6 +90,9 @@ pub enum Requirement {
     CpusetGroup,
 }
 
+/// Where Debian puts it.
+pub const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+
 impl Requirement {
     pub fn name(self) -> &'static str {
         use Requirement::*;
@@ -104,6 +110,8 @@ impl Requirement {
             Ovs => "ovs",
             Haproxy => "haproxy",
             Redis => "redis",
+            Memcached => "memcached",
+            Jemalloc => "jemalloc",
             Sshd => "sshd",
             Postgres => "postgres",
             Go => "go",
@@ -176,6 +184,8 @@ impl Requirement {
             Haproxy => program("haproxy", "haproxy"),
             Redis => program("redis-server", "redis-server")
                 .and_then(|()| program("redis-benchmark", "redis-tools")),
+            Memcached => program("memcached", "memcached"),
+            Jemalloc => exists(JEMALLOC, "jemalloc (package libjemalloc2)"),
             Sshd => {
                 program("sshd", "openssh-server").and_then(|()| program("ssh", "openssh-client"))
             }

@@ -3,6 +3,7 @@ use hopscope_tests::Suite;
 
 mod any_port;
 mod cpython;
+mod acceptance;
 mod datagram_tools;
 mod datagrams;
 mod differential;
@@ -24,6 +25,7 @@ mod tools;
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
     cpython::register(suite);
+    acceptance::register(suite);
     datagrams::register(suite);
     differential::register(suite);
     kept::register(suite);
