@@ -6,12 +6,13 @@ import threading
 
 address, port, connections, values = sys.argv[1], *map(int, sys.argv[2:5])
 failed = []
-# The longest that its slabs take as one is below 512 KiB.
-LENGTHS = (0, 1, 100, 1_400, 1_448, 9_000, 70_000, 400_000)
+# The longest is still one piece of memory there: those are of up to 512 KiB.
+LENGTHS = (0, 1, 100, 1_400, 1_448, 9_000)
+RARE = {3: 400_000, 19: 70_000, 35: 70_000}
 
 
 def value(n, key):
-    length = LENGTHS[min(key % 64, 7) if key % 8 == 0 else key % 5]
+    length = RARE.get(key % 64, LENGTHS[key % 6])
     return random.Random(n << 20 | key).randbytes(length)
 
 

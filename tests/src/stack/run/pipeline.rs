@@ -9,6 +9,7 @@ pub(super) mod instance;
 mod many;
 mod ports;
 mod refused;
+mod reloads;
 mod returning;
 mod upgrades;
 mod waits;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     many::register(suite);
     ports::register(suite);
     refused::register(suite);
+    reloads::register(suite);
     returning::register(suite);
     upgrades::register(suite);
     waits::register(suite);

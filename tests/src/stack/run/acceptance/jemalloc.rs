@@ -55,7 +55,7 @@ fn redis(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
     })?;
     kernel_has_none(6379)?;
     server.has_loaded(library)?;
-    let requests = counts().pick("5000", "500000");
+    let requests = counts().pick("3000", "100000");
     let bench = [
         "-h",
         STACK,
@@ -64,7 +64,7 @@ fn redis(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
         "-n",
         requests,
         "-d",
-        "3000",
+        "1000",
         "-t",
         "set,get,lpush,lrange_100",
         "--csv",

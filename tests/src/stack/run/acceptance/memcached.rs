@@ -43,7 +43,7 @@ fn server(address: &str) -> Vec<String> {
         "-t",
         "4",
         "-m",
-        "256",
+        "1024",
         "-P",
         &file,
     ];
@@ -53,12 +53,12 @@ fn server(address: &str) -> Vec<String> {
 fn client(address: &str) -> Vec<String> {
     python(
         "memcached_client.py",
-        &[address, PORT, "4", counts().pick("800", "20000")],
+        &[address, PORT, "4", counts().pick("800", "8000")],
     )
 }
 
 fn went_well(out: &Output) -> Result<()> {
-    let most = 4 * counts().pick(800, 20_000);
+    let most = 4 * counts().pick(800, 8_000);
     let expected = format!("{most} values");
     ensure!(
         out.stdout.trim() == expected,

@@ -13,8 +13,10 @@ pub(crate) fn register(suite: &mut Suite) {
         suite.case(name, needs, move || curl(mode)).in_turn();
     }
     let needs = &[Netns, Nginx, Wrk, Openssl];
-    let name = "stack::pipeline_connects_with_wrk";
-    suite.case(name, needs, wrk).in_turn();
+    for (name, scheme) in [("wrk", "http"), ("wrk_tls", "https")] {
+        let name = format!("stack::pipeline_connects_with_{name}");
+        suite.case(name, needs, move || wrk(scheme)).in_turn();
+    }
 }
 
 fn curl(mode: Mode) -> Result<()> {
@@ -26,19 +28,17 @@ fn curl(mode: Mode) -> Result<()> {
     side.ends(400)
 }
 
-/// Its threads wait in epoll; each connection is used again and again, plain and with TLS.
-fn wrk() -> Result<()> {
+/// Its threads wait in epoll; each connection is used again and again.
+fn wrk(scheme: &str) -> Result<()> {
     let side = Side::new(Mode::Pipeline)?;
     let mut site = Site::at(KERNEL, "master_process off;")?;
     std::fs::write(files().join("nginx/small"), [b'x'; 600])?;
     let ready = site.ready();
     let _server = Target::spawn_with_ready_file(&mut site.command, &ready)?;
-    for scheme in ["http", "https"] {
-        let url = format!("{scheme}://{KERNEL}/small");
-        let time = counts().pick("1s", "20s");
-        let out = side.runs(&["/usr/bin/wrk", "-t2", "-c64", "-d", time, &url])?;
-        ensure!(!out.stdout.contains("Socket errors"), "{}", out.stdout);
-        ensure!(!out.stdout.contains("Non-2xx"), "{}", out.stdout);
-    }
+    let url = format!("{scheme}://{KERNEL}/small");
+    let time = counts().pick("1s", "20s");
+    let out = side.runs(&["/usr/bin/wrk", "-t2", "-c64", "-d", time, &url])?;
+    ensure!(!out.stdout.contains("Socket errors"), "{}", out.stdout);
+    ensure!(!out.stdout.contains("Non-2xx"), "{}", out.stdout);
     side.ends(400)
 }

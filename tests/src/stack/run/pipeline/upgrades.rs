@@ -48,7 +48,7 @@ fn request(port: u16) -> Result<()> {
 }
 
 /// Requests one after the other while `meanwhile` runs: not one of them fails.
-fn without_a_failure(port: u16, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(super) fn without_a_failure(port: u16, meanwhile: impl FnOnce() -> Result<()>) -> Result<()> {
     let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let client = || -> Result<()> {
@@ -78,7 +78,7 @@ fn number_in(file: &Path) -> Result<i32> {
 }
 
 /// Children of a process.
-fn children(pid: i32) -> Result<Vec<i32>> {
+pub(super) fn children(pid: i32) -> Result<Vec<i32>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     Ok(text
         .split_whitespace()
@@ -87,7 +87,7 @@ fn children(pid: i32) -> Result<Vec<i32>> {
 }
 
 /// Until it is so.
-fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(super) fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     while !is()? {
         ensure!(started.elapsed() < WATCHDOG, "{what}");
@@ -96,7 +96,7 @@ fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-fn signal(pid: i32, signal: Signal) -> Result<()> {
+pub(super) fn signal(pid: i32, signal: Signal) -> Result<()> {
     kill(Pid::from_raw(pid), signal).with_context(|| format!("{signal} to {pid}"))
 }
 
