@@ -1,9 +1,9 @@
 //! `hopscope stack run`: unmodified programs, the kernel's stack at the other end of a cable.
 use hopscope_tests::Suite;
 
+mod acceptance;
 mod any_port;
 mod cpython;
-mod acceptance;
 mod datagram_tools;
 mod datagrams;
 mod differential;
