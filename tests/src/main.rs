@@ -28,6 +28,7 @@ mod export;
 mod flight;
 mod forks;
 mod frozen;
+mod fused;
 mod got;
 mod guards;
 mod hostile;
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
     got::register(&mut suite);
     guards::register(&mut suite);
     hostile::register(&mut suite);
+    fused::register(&mut suite);
     inlined::register(&mut suite);
     house::register(&mut suite);
     launched::register(&mut suite);

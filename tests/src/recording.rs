@@ -162,7 +162,12 @@ impl Report {
             let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
             match value["type"].as_str() {
                 Some("function") => {
-                    report.functions.insert(text("function"), balance(&value)?);
+                    let mut function = balance(&value)?;
+                    function.insert(
+                        "fused".to_owned(),
+                        value["fused_calls"].as_u64().unwrap_or(0),
+                    );
+                    report.functions.insert(text("function"), function);
                 }
                 Some("refusal") => {
                     report.refused.insert(text("name"), text("reason"));

@@ -1,4 +1,5 @@
 //! Every paired call with its place, for pictures. Nothing is kept of it here.
+use crate::Measured;
 use crate::analysis::Thread;
 use crate::balance::{Balance, Fate, Orphan};
 use crate::batch::Batch;
@@ -20,8 +21,10 @@ pub struct PlacedCall {
     /// Sum of the times of the measured calls made by it.
     pub callee_ticks: i64,
     /// Measured calls made by it, and by those in turn.
-    pub callees: u64,
-    pub descendants: u64,
+    pub callees: Measured,
+    pub descendants: Measured,
+    /// Its entry has the stamp of the exit before it.
+    pub fused: bool,
     pub tail: bool,
 }
 
@@ -92,6 +95,7 @@ impl Sink for Placing<'_> {
             callee_ticks: call.callee_ticks,
             callees: call.callees,
             descendants: call.descendants,
+            fused: call.fused,
             tail: call.tail,
         });
     }

@@ -16,6 +16,9 @@
 //! never reached its exit probe (unwound, escaped) cost its caller an entry probe that this does
 //! not take out: half a pair each, and the balance says how many there were.
 //!
+//! A call whose entry has the stamp of the exit before it (fused) has a bias and a pair of its own: the end of that exit's
+//! probe is in its bias, and not in its caller's own time.
+//!
 //! `b` and `P` are of a loop of calls. In place they are more where the stamps end what the processor
 //! does at once: the lower end of a range takes what was measured where each call misses the caches.
 //! Where a processor reads the clock before the body in front of it is done, that part of the body is not between the
@@ -23,6 +26,7 @@
 //! Where nothing says how much it may be, all of an interval may be the probes'. Where the cost was
 //! measured in place, all calls together have added `P` each: one function at most all of that, and
 //! one that encloses nearly all calls not much less.
+use crate::measured::Measured;
 use hopscope_event::ProbeCost;
 
 /// How often the bias and the pair are in a measured sum.
@@ -42,6 +46,8 @@ impl Taken {
 pub struct Correction {
     bias: [i128; 3],
     pair: [i128; 3],
+    fused_bias: [i128; 3],
+    fused_pair: [i128; 3],
     /// Of bias and pair; `None`: up to the measured time itself.
     most: Option<(i128, i128)>,
     /// Lowest and highest of the mean of all calls, measured in place.
@@ -71,16 +77,28 @@ impl Correction {
             None => cost.pair_ticks,
         };
         let [low, taken, high] = around(cost.bias_ticks, bias);
+        let ahead = i128::from(cost.ahead_ticks);
+        let (bias, pair) = ([low - ahead, taken, high], around(pairs, pair));
+        // In a file of another hopscope there are none, or what they cost is not known.
+        let (fused_bias, fused_pair) = match cost.fused {
+            Some(fused) => {
+                let [low, taken, high] = fused.bias_ticks.map(i128::from);
+                ([low - ahead, taken, high], fused.pair_ticks.map(i128::from))
+            }
+            None => (bias, pair),
+        };
         Correction {
-            bias: [low - i128::from(cost.ahead_ticks), taken, high],
-            pair: around(pairs, pair),
+            bias,
+            pair,
+            fused_bias,
+            fused_pair,
             in_place: in_place.map(|[low, _, high]| [low, high].map(i128::from)),
             all_calls: 0,
             ahead: i128::from(cost.ahead_ticks),
             most: cost.memory_bound.map(|most| {
                 let most = [most.bias_ticks, most.pair_ticks].map(i128::from);
                 let in_a_loop = [cost.bias_ticks[2], cost.pair_ticks[2]].map(i128::from);
-                let mean = in_place.map_or([0; 2], |found| [bias, found[2]].map(i128::from));
+                let mean = in_place.map_or([0; 2], |found| [taken, found[2].into()]);
                 let of = |n: usize| most[n].max(in_a_loop[n]).max(mean[n]);
                 (of(0), of(1))
             }),
@@ -97,24 +115,35 @@ impl Correction {
     }
 
     /// One call's inclusive time, with the median cost.
-    pub fn inclusive(&self, raw: i64, descendants: u64) -> i64 {
-        narrow(i128::from(raw) - self.bias[1] - i128::from(descendants) * self.pair[1])
+    pub fn inclusive(&self, raw: i64, fused: bool, descendants: Measured) -> i64 {
+        let pairs =
+            descendants.plain() * self.pair[1] + i128::from(descendants.fused) * self.fused_pair[1];
+        narrow(i128::from(raw) - self.bias_of(fused) - pairs)
+    }
+
+    fn bias_of(&self, fused: bool) -> i128 {
+        if fused {
+            self.fused_bias[1]
+        } else {
+            self.bias[1]
+        }
     }
 
     /// One call's own time, with the median cost.
-    pub fn own(&self, raw_self: i64, callees: u64) -> i64 {
-        let each = self.pair[1] - self.bias[1];
-        narrow(i128::from(raw_self) - self.bias[1] - i128::from(callees) * each)
+    pub fn own(&self, raw_self: i64, fused: bool, callees: Measured) -> i64 {
+        let outside = callees.plain() * (self.pair[1] - self.bias[1])
+            + i128::from(callees.fused) * (self.fused_pair[1] - self.fused_bias[1]);
+        narrow(i128::from(raw_self) - self.bias_of(fused) - outside)
     }
 
-    pub fn inclusive_sum(&self, raw: i128, calls: u64, descendants: u128) -> Corrected {
-        let corrected = self.sum(raw, i128::from(calls), descendants);
+    pub fn inclusive_sum(&self, raw: i128, calls: Measured, descendants: Measured) -> Corrected {
+        let corrected = self.sum(raw, of(calls), of(descendants));
         let (Some([least, _]), Some((_, most))) = (self.in_place, self.most) else {
             return corrected;
         };
-        let elsewhere = (self.all_calls - descendants as i128).max(0) * most;
+        let elsewhere = (self.all_calls - i128::from(descendants.calls)).max(0) * most;
         let added = least * self.all_calls - elsewhere;
-        let early = i128::from(calls) * self.ahead;
+        let early = i128::from(calls.calls) * self.ahead;
         Corrected {
             high: (corrected.high)
                 .min(raw - added + early)
@@ -123,22 +152,37 @@ impl Correction {
         }
     }
 
-    pub fn own_sum(&self, raw_self: i128, calls: u64, callees: u64) -> Corrected {
-        let biases = i128::from(calls) - i128::from(callees);
-        self.sum(raw_self, biases, u128::from(callees))
+    pub fn own_sum(&self, raw_self: i128, calls: Measured, callees: Measured) -> Corrected {
+        let ([plain, fused], [of_plain, of_fused]) = (of(calls), of(callees));
+        let biases = [plain - of_plain, fused - of_fused];
+        self.sum(raw_self, biases, [of_plain, of_fused])
     }
 
-    /// `raw − biases·b − pairs·P` over the box of possible costs.
-    fn sum(&self, raw: i128, biases: i128, pairs: u128) -> Corrected {
-        let pairs = pairs as i128;
-        let at = |bias: i128, pair: i128| Taken { biases, pairs }.out_of(raw, bias, pair);
-        let [b_low, b, b_high] = self.bias;
-        let [p_low, p, _] = self.pair;
-        let median = at(b, p);
-        let highest = if biases > 0 { b_low } else { b_high };
+    /// `raw − biases·b − pairs·P` over the box of possible costs, of plain and of fused calls.
+    fn sum(&self, raw: i128, biases: [i128; 2], pairs: [i128; 2]) -> Corrected {
+        let costs = [(self.bias, self.pair), (self.fused_bias, self.fused_pair)];
+        let of_both = |cost: &dyn Fn(i128, ([i128; 3], [i128; 3])) -> (i128, i128)| {
+            let mut left = raw;
+            for n in 0..2 {
+                let (biases, pairs) = (biases[n], pairs[n]);
+                let (bias, pair) = cost(biases, costs[n]);
+                left = Taken { biases, pairs }.out_of(left, bias, pair);
+            }
+            left
+        };
+        let median = of_both(&|_, (bias, pair)| (bias[1], pair[1]));
+        let high = of_both(&|biases, ([low, _, high], pair)| {
+            (if biases > 0 { low } else { high }, pair[0])
+        });
         let by_call = self.most.map(|(b_most, p_most)| {
-            let lowest = if biases > 0 { b_most } else { b_low };
-            at(lowest, p_most)
+            of_both(&|biases, (bias, pair)| {
+                let lowest = if biases > 0 {
+                    b_most.max(bias[2])
+                } else {
+                    bias[0]
+                };
+                (lowest, p_most.max(pair[2]))
+            })
         });
         let together = (self.in_place).filter(|_| self.all_calls > 0);
         let together = together.map(|[_, most]| raw - most * self.all_calls);
@@ -146,9 +190,14 @@ impl Correction {
         Corrected {
             low: low.max(median.min(0)).min(median),
             median,
-            high: at(highest, p_low),
+            high,
         }
     }
+}
+
+/// Plain and fused ones.
+fn of(calls: Measured) -> [i128; 2] {
+    [calls.plain(), calls.fused.into()]
 }
 
 /// What a damaged file's absurd cost leaves is far below zero, and is flagged as negative.
@@ -171,11 +220,11 @@ mod tests {
         let first = (100 + 10) + b + p;
         let second = 100 + b;
         let outer = (1000 + 110 + 100) + b + 3 * p;
-        assert_eq!(c.inclusive(outer, 3), 1210);
-        assert_eq!(c.own(outer - first - second, 2), 1000);
-        assert_eq!(c.own(first - grandchild, 1), 100);
-        assert_eq!(c.inclusive(first, 1), 110);
-        assert_eq!(c.own(second, 0), 100);
+        assert_eq!(c.inclusive(outer, false, 3.into()), 1210);
+        assert_eq!(c.own(outer - first - second, false, 2.into()), 1000);
+        assert_eq!(c.own(first - grandchild, false, 1.into()), 100);
+        assert_eq!(c.inclusive(first, false, 1.into()), 110);
+        assert_eq!(c.own(second, false, 0.into()), 100);
     }
 
     const MISSING: MemoryBoundCost = MemoryBoundCost {
@@ -193,9 +242,9 @@ mod tests {
     #[test]
     fn range_contains_the_median_whatever_the_sign_of_the_bias() {
         let c = with_misses();
-        let leaf = c.own_sum(1_000, 10, 0);
+        let leaf = c.own_sum(1_000, 10.into(), 0.into());
         assert_eq!((leaf.low, leaf.median, leaf.high), (300, 800, 900));
-        let caller = c.own_sum(10_000, 10, 30);
+        let caller = c.own_sum(10_000, 10.into(), 30.into());
         assert_eq!(
             (caller.low, caller.median, caller.high),
             (
@@ -213,9 +262,9 @@ mod tests {
             ahead_ticks: 70,
             ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
         });
-        let body = c.inclusive_sum(35, 1, 0);
+        let body = c.inclusive_sum(35, 1.into(), 0.into());
         assert_eq!((body.low, body.median, body.high), (0, 15, 95));
-        let caller = c.own_sum(1_000 + 3 * 60, 1, 3);
+        let caller = c.own_sum(1_000 + 3 * 60, 1.into(), 3.into());
         assert!(caller.low <= 1_000 && 1_000 <= caller.high, "{caller:?}");
     }
 
@@ -223,17 +272,17 @@ mod tests {
     #[test]
     fn no_range_is_tighter_than_what_a_stamp_may_wait_for() {
         let true_ticks = 84;
-        let short = with_misses().inclusive_sum(500, 1, 3);
+        let short = with_misses().inclusive_sum(500, 1.into(), 3.into());
         assert_eq!((short.low, short.high), (0, 500 - 10 - 3 * 45));
         assert!((short.low..=short.high).contains(&true_ticks));
-        let long = with_misses().inclusive_sum(1_000_000, 1, 3);
+        let long = with_misses().inclusive_sum(1_000_000, 1.into(), 3.into());
         assert_eq!(long.low, 1_000_000 - 70 - 3 * 200);
     }
 
     #[test]
     fn where_nothing_was_measured_all_may_be_the_probes() {
         let c = Correction::new(ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80]));
-        let call = c.inclusive_sum(1_000_000, 1, 3);
+        let call = c.inclusive_sum(1_000_000, 1.into(), 3.into());
         assert_eq!((call.low, call.high), (0, 1_000_000 - 10 - 3 * 45));
     }
 
@@ -253,12 +302,12 @@ mod tests {
     #[test]
     fn what_was_measured_in_place_makes_a_root_s_range_tight() {
         let c = in_place([122, 124, 126]).of_all(4_000);
-        let packet = c.inclusive_sum(560_000, 1_000, 3_000);
+        let packet = c.inclusive_sum(560_000, 1_000.into(), 3_000.into());
         assert!((packet.low..=packet.high).contains(&84_000), "{packet:?}");
         assert!(packet.high - packet.low < 300_000, "{packet:?}");
         assert_eq!(packet.low, 560_000 - 4_000 * 126);
         // A rare call of a millisecond is not less because others cost much.
-        let rare = c.inclusive_sum(1_000_000, 1, 0);
+        let rare = c.inclusive_sum(1_000_000, 1.into(), 0.into());
         assert_eq!(rare.low, 1_000_000 - 70);
         assert_eq!(rare.median, 1_000_000 - 20 * 124 / 50);
     }
@@ -278,7 +327,7 @@ mod tests {
                 ..ProbeCost::in_a_loop([10, 20, 40], [45, 50, 80])
             };
             let c = Correction::new(cost).of_all(201_000);
-            c.inclusive_sum(30_000_000, 1_000, 200_000)
+            c.inclusive_sum(30_000_000, 1_000.into(), 200_000.into())
         };
         assert_eq!(root(0).high, 30_000_000 - 201_000 * 118 + 1_000 * 200);
         assert_eq!(root(60).high, root(0).high + 60_000);
@@ -287,6 +336,30 @@ mod tests {
     #[test]
     fn a_negative_result_stays_negative() {
         let c = Correction::new(ProbeCost::in_a_loop([30; 3], [60; 3]));
-        assert_eq!(c.inclusive(10, 1), -80);
+        assert_eq!(c.inclusive(10, false, 1.into()), -80);
+    }
+
+    /// A caller with three stages behind each other, the second and the third with the stamp of the exit before them.
+    #[test]
+    fn what_fused_calls_add_is_taken_out_by_what_they_cost() {
+        let c = Correction::new(ProbeCost {
+            fused: Some(hopscope_event::FusedCost {
+                bias_ticks: [25; 3],
+                pair_ticks: [30; 3],
+            }),
+            ..ProbeCost::in_a_loop([20; 3], [50; 3])
+        });
+        let callees = Measured { calls: 3, fused: 2 };
+        let stages = (100 + 20) + 2 * (100 + 25);
+        let raw = 1_000 + 300 + 20 + 50 + 2 * 30;
+        assert_eq!(c.inclusive(raw, false, callees), 1_300);
+        assert_eq!(c.own(raw - stages, false, callees), 1_000);
+        assert_eq!(c.own(125, true, Measured::NONE), 100);
+        assert_eq!(c.inclusive(125, true, Measured::NONE), 100);
+        let two = Measured { calls: 2, fused: 2 };
+        let sum = c.inclusive_sum(250, two, Measured::NONE);
+        assert_eq!((sum.median, sum.high), (200, 200));
+        let own = c.own_sum((raw - stages).into(), 1.into(), callees);
+        assert_eq!((own.median, own.high), (1_000, 1_000));
     }
 }

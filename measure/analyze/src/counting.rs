@@ -121,10 +121,10 @@ impl Counting {
             counts[counter] = Some(CallCount {
                 total,
                 callees,
-                descendants: call.descendants,
+                descendants: call.descendants.calls,
             });
             if let Some(caller) = caller.as_deref_mut() {
-                self.count_in(caller, counter, kind, entry, total, call.descendants);
+                self.count_in(caller, counter, kind, entry, total, call.descendants.calls);
             }
         }
         if counts != CallCounts::default() {

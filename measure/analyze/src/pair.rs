@@ -15,6 +15,7 @@
 use crate::balance::{Fate, Oddities};
 use crate::counting::Counting;
 use crate::limbo::{Limbo, Moved};
+use crate::measured::Measured;
 use crate::slot::Slot;
 use crate::stacks::{Below, RESUMED_BYTES, SAME_STACK_BYTES, Stack, Waiting};
 use crate::taken::TakenPages;
@@ -39,6 +40,8 @@ pub struct Pairer {
     /// Stamp of the record before the last.
     before_tsc: u64,
     tail: Option<Tail>,
+    /// Where the stack was in the record before, if that is an exit.
+    returned_at: Option<u32>,
     /// Ends without entry may belong to lost entries.
     gap_seen: bool,
     /// A slot somewhere in this batch was never stored.
@@ -85,7 +88,7 @@ impl Pairer {
         self.oddities.gaps += 1;
         self.gap_seen = true;
         self.after_gap = true;
-        self.tail = None;
+        (self.tail, self.returned_at) = (None, None);
         self.close(Fate::Cut, sink);
     }
 
@@ -135,8 +138,14 @@ impl Pairer {
         }
         self.before_tsc = std::mem::replace(&mut self.last_tsc, record.tsc);
         let tail = self.tail.take();
+        let behind = self.returned_at.take();
+        self.returned_at = (kind == RecordKind::Exit).then_some(rsp);
         match kind {
-            RecordKind::Entry => self.entry(function, rsp, record.tsc, tail, sink),
+            RecordKind::Entry => {
+                // A clock that is read again has gone on (Intel SDM vol. 3, 17.17): this one was not.
+                let fused = behind == Some(rsp) && record.tsc == self.before_tsc;
+                self.entry(function, rsp, (record.tsc, fused), tail, sink);
+            }
             RecordKind::Exit => self.exit(function, rsp, record.tsc, false, sink),
             RecordKind::TailExit => self.exit(function, rsp, record.tsc, true, sink),
             RecordKind::Escape => self.escape(function, rsp, record.tsc, sink),
@@ -178,7 +187,7 @@ impl Pairer {
         &mut self,
         function: FunctionId,
         rsp: u32,
-        tsc: u64,
+        (tsc, fused): (u64, bool),
         tail: Option<Tail>,
         sink: &mut impl Sink,
     ) {
@@ -209,6 +218,7 @@ impl Pairer {
             function,
             mark,
             escaped: false,
+            fused,
             left_tsc: None,
             was_left: false,
             slot: Slot::NONE,
@@ -251,12 +261,14 @@ impl Pairer {
         self.returned
             .give(&frame, self.counting.as_deref_mut(), sink);
         let inclusive = tsc.wrapping_sub(frame.entry) as i64;
+        let this = Measured::one(frame.fused);
         let mut under = Below {
             ticks: inclusive,
-            callees: 1,
-            descendants: 1 + frame.below.descendants,
+            callees: this,
+            descendants: this,
             suspended: 0,
         };
+        under.descendants += frame.below.descendants;
         if inclusive < 0 {
             self.oddities.negative += 1;
             under.ticks = 0;
@@ -281,6 +293,7 @@ impl Pairer {
             callee_ticks: frame.below.ticks,
             callees: frame.below.callees,
             descendants: frame.below.descendants,
+            fused: frame.fused,
             suspended_ticks: frame.below.suspended,
             tail,
         };

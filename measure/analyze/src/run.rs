@@ -123,6 +123,8 @@ pub struct RunCall {
     pub entry: Tsc,
     /// When the call's end is not known, as far as it is: the last exit of a callee, or the entry.
     pub exit: Tsc,
+    /// Its entry has the stamp of the exit before it; of calls that have ended.
+    pub fused: bool,
     /// Inclusive time minus that of the measured callees, as measured.
     pub own_ticks: i64,
     /// The same with the median probe cost taken out; equal to `own_ticks` where it is not known.

@@ -1,7 +1,7 @@
 //! What runs spend their time on, function by function.
 use crate::distribution::Distribution;
 use crate::run::Run;
-use crate::{Correction, Index};
+use crate::{Correction, Index, Measured};
 use hopscope_event::{FunctionId, ProbeCost};
 
 /// Statistics over complete runs. Ticks.
@@ -82,8 +82,14 @@ impl RunStats {
     pub fn corrected(&self, run: &Run) -> i64 {
         // Of the first call's pair the part before its entry stamp lies outside, of the last one's
         // the part after its exit stamp: together with the others, one bias and all other pairs.
-        let others = (run.calls.len() as u64).saturating_sub(1);
-        let corrected = |c: &Correction| c.inclusive(run.ticks(), others);
+        let (mut first, mut others) = (false, Measured::NONE);
+        for (n, call) in run.calls.iter().enumerate() {
+            match n {
+                0 => first = call.fused,
+                _ => others += Measured::one(call.fused),
+            }
+        }
+        let corrected = |c: &Correction| c.inclusive(run.ticks(), first, others);
         self.correction.as_ref().map_or(run.ticks(), corrected)
     }
 

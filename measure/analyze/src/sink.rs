@@ -2,6 +2,7 @@
 use crate::balance::{Fate, Orphan};
 use crate::counts::{CallCounts, CounterKind};
 use crate::mark::Mark;
+use crate::measured::Measured;
 use crate::stacks::Frame;
 use hopscope_event::{FunctionId, Value};
 
@@ -34,8 +35,10 @@ pub struct Call {
     /// For so long at least its stack was left, and others of the thread ran.
     pub suspended_ticks: i64,
     /// Measured calls made by it, and by those in turn.
-    pub callees: u64,
-    pub descendants: u64,
+    pub callees: Measured,
+    pub descendants: Measured,
+    /// Its entry has the stamp of the exit before it.
+    pub fused: bool,
     /// Left by a jump to another function.
     pub tail: bool,
 }

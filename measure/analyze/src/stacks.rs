@@ -3,6 +3,7 @@
 //! Only the low half of the stack pointer is known, so positions are compared by wrapping
 //! distance. A stack grows down: a frame's callees have smaller stack pointers.
 use crate::mark::Mark;
+use crate::measured::Measured;
 use crate::slot::Slot;
 use crate::taken;
 use hopscope_event::FunctionId;
@@ -25,8 +26,8 @@ const WAITING_MAX: usize = 16 << 10;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Below {
     pub(crate) ticks: i64,
-    pub(crate) callees: u64,
-    pub(crate) descendants: u64,
+    pub(crate) callees: Measured,
+    pub(crate) descendants: Measured,
     /// Part of `ticks`: its stack was left, and others of the thread ran.
     pub(crate) suspended: i64,
 }
@@ -55,6 +56,8 @@ pub struct Frame {
     pub function: FunctionId,
     pub(crate) mark: Mark,
     pub(crate) escaped: bool,
+    /// Its entry has the stamp of the exit before it.
+    pub(crate) fused: bool,
     /// Of the innermost frame of a stack that was left: the first record of another stack since.
     pub(crate) left_tsc: Option<u64>,
     /// Its stack was left while it was the innermost frame there that is known to live, and has run again.

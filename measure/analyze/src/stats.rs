@@ -4,6 +4,7 @@ use crate::correct::{Corrected, Correction};
 use crate::counter_stats::CounterStats;
 use crate::counts::CallCounts;
 use crate::distribution::Distribution;
+use crate::measured::Measured;
 use crate::off_cpu::OffCpuShare;
 use crate::sink::Call;
 
@@ -13,16 +14,19 @@ pub struct Stats {
     pub balance: Balance,
     /// Paired calls with a usable time.
     pub timed: u64,
+    /// Of these: their entry has the stamp of the exit before it.
+    pub fused: u64,
     /// Inclusive time of each outermost call (recursion counts once), and their descendants.
     pub outer_calls: u64,
+    outer_fused: u64,
     pub outer_ticks: i128,
-    pub outer_descendants: u128,
+    pub outer_descendants: Measured,
     pub self_ticks: i128,
     /// For so long at least the stacks of these calls were left, and others of the thread ran: in their
     /// total time, not in their own. And of how many calls.
     pub suspended_ticks: i128,
     pub suspended_calls: u64,
-    pub callees: u64,
+    pub callees: Measured,
     /// Of the outermost calls.
     pub off_cpu: OffCpuSum,
     pub inclusive: Distribution,
@@ -75,17 +79,19 @@ impl Stats {
     ) {
         let own = call.inclusive - call.callee_ticks;
         self.timed += 1;
+        self.fused += u64::from(call.fused);
         self.self_ticks += i128::from(own);
         self.suspended_ticks += i128::from(call.suspended_ticks);
         self.suspended_calls += u64::from(call.suspended_ticks > 0);
         self.callees += call.callees;
         if outermost {
             self.outer_calls += 1;
+            self.outer_fused += u64::from(call.fused);
             self.outer_ticks += i128::from(call.inclusive);
-            self.outer_descendants += u128::from(call.descendants);
+            self.outer_descendants += call.descendants;
         }
         let in_distribution = outermost || inclusive == Inclusive::EveryCall;
-        let leaf = call.callees == 0 && call.callee_ticks == 0 && in_distribution;
+        let leaf = call.callees.calls == 0 && call.callee_ticks == 0 && in_distribution;
         match leaf {
             true => self.leaf.record(own),
             false => {
@@ -98,14 +104,14 @@ impl Stats {
         let Some(correction) = correction else {
             return;
         };
-        let own = correction.own(own, call.callees);
+        let own = correction.own(own, call.fused, call.callees);
         if leaf {
             self.leaf_corrected.record(own);
             return;
         }
         self.own_corrected.record(own);
         if in_distribution {
-            let ticks = correction.inclusive(call.inclusive, call.descendants);
+            let ticks = correction.inclusive(call.inclusive, call.fused, call.descendants);
             self.inclusive_corrected.record(ticks);
         }
     }
@@ -144,10 +150,18 @@ impl Stats {
     }
 
     pub fn corrected_total(&self, correction: &Correction) -> Corrected {
-        correction.inclusive_sum(self.outer_ticks, self.outer_calls, self.outer_descendants)
+        let calls = Measured {
+            calls: self.outer_calls,
+            fused: self.outer_fused,
+        };
+        correction.inclusive_sum(self.outer_ticks, calls, self.outer_descendants)
     }
 
     pub fn corrected_self(&self, correction: &Correction) -> Corrected {
-        correction.own_sum(self.self_ticks, self.timed, self.callees)
+        let calls = Measured {
+            calls: self.timed,
+            fused: self.fused,
+        };
+        correction.own_sum(self.self_ticks, calls, self.callees)
     }
 }

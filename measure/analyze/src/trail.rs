@@ -261,10 +261,11 @@ impl<O: Observer> Sink for Watch<'_, O> {
         let times = Times {
             total: call.inclusive,
             own,
-            total_corrected: correction.map(|c| c.inclusive(call.inclusive, call.descendants)),
-            own_corrected: correction.map(|c| c.own(own, call.callees)),
-            callees: call.callees,
-            descendants: call.descendants,
+            total_corrected: correction
+                .map(|c| c.inclusive(call.inclusive, call.fused, call.descendants)),
+            own_corrected: correction.map(|c| c.own(own, call.fused, call.callees)),
+            callees: call.callees.calls,
+            descendants: call.descendants.calls,
             tail: call.tail,
         };
         let tail = call.tail;

@@ -2,7 +2,9 @@
 //! counted as such. Where a tree may drop, the paths with the least time go then, leaves first, so that a
 //! path that comes late is not worse off than one that came early.
 use crate::Index;
+use crate::correct::{Corrected, Correction};
 use crate::mark::Mark;
+use crate::measured::Measured;
 use crate::sink::{Call, Enter};
 use crate::stacks::Frame;
 use hopscope_event::FunctionId;
@@ -42,10 +44,12 @@ pub struct Node {
     /// Of these: those that `ticks` and `descendants` count. Fewer only of [`Parent::Beyond`], where a call may
     /// lie within another of the same row, whose time has it already.
     pub outer_calls: u64,
+    /// Of both: their entry has the stamp of the exit before it.
+    fused: [u64; 2],
     pub ticks: i128,
     pub self_ticks: i128,
-    pub callees: u64,
-    pub descendants: u128,
+    pub callees: Measured,
+    pub descendants: Measured,
     /// Dropped paths whose time is not in `ticks`: it was, or may be, part of that of other calls of the row.
     pub lacks_time: bool,
     pub max_ticks: i64,
@@ -78,9 +82,11 @@ impl Node {
     /// `counted`: another call has its time, or it has that of calls that are counted already.
     fn take_in(&mut self, other: &Node, counted: bool) {
         self.calls += other.calls;
+        self.fused[0] += other.fused[0];
         self.lacks_time |= counted || other.lacks_time;
         if !counted {
             self.outer_calls += other.outer_calls;
+            self.fused[1] += other.fused[1];
             self.ticks += other.ticks;
             self.descendants += other.descendants;
         }
@@ -93,6 +99,23 @@ impl Node {
                 .tail_from
                 .is_some_and(|f| other.tail_from.is_some_and(|o| o != f));
         self.tail_from = self.tail_from.or(other.tail_from);
+    }
+
+    /// With the cost of probes taken out.
+    pub fn corrected_total(&self, correction: &Correction) -> Corrected {
+        let calls = Measured {
+            calls: self.outer_calls,
+            fused: self.fused[1],
+        };
+        correction.inclusive_sum(self.ticks, calls, self.descendants)
+    }
+
+    pub fn corrected_own(&self, correction: &Correction) -> Corrected {
+        let calls = Measured {
+            calls: self.calls,
+            fused: self.fused[0],
+        };
+        correction.own_sum(self.self_ticks, calls, self.callees)
     }
 
     pub fn tail_from_several(&self) -> bool {
@@ -265,10 +288,11 @@ impl Tree {
             entries: 0,
             calls: 0,
             outer_calls: 0,
+            fused: [0; 2],
             ticks: 0,
             self_ticks: 0,
-            callees: 0,
-            descendants: 0,
+            callees: Measured::NONE,
+            descendants: Measured::NONE,
             lacks_time: false,
             max_ticks: i64::MIN,
             tail_called: 0,
@@ -435,10 +459,12 @@ impl Tree {
     pub(crate) fn call(&mut self, call: &Call) {
         let node = &mut self.nodes[call.mark.node as usize];
         node.calls += 1;
+        node.fused[0] += u64::from(call.fused);
         if !call.mark.within_own_node {
             node.outer_calls += 1;
+            node.fused[1] += u64::from(call.fused);
             node.ticks += i128::from(call.inclusive);
-            node.descendants += u128::from(call.descendants);
+            node.descendants += call.descendants;
         }
         node.self_ticks += i128::from(call.inclusive - call.callee_ticks);
         node.callees += call.callees;

@@ -31,6 +31,7 @@ fn run(thread: u32, calls: &[(FunctionId, u16, [u64; 2], &[u64])]) -> Run {
         parent: None,
         entry: Tsc(*entry),
         exit: Tsc(*exit),
+        fused: false,
         own_ticks: 0,
         own_corrected: 0,
         off_cpu_ticks: 0,

@@ -98,7 +98,7 @@ impl Sink for Seen {
             entry: call.entry,
             exit: call.entry.wrapping_add(call.inclusive as u64),
             callee_ticks: call.callee_ticks as u64,
-            callees: call.callees,
+            callees: call.callees.calls,
             caller: self.entered[call.mark.node as usize],
         };
         self.calls.push((seen, call.inclusive));

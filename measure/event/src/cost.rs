@@ -17,9 +17,19 @@ pub struct ProbeCost {
     /// `None`: not measured. In place a call may then cost anything up to the time that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bound: Option<MemoryBoundCost>,
+    /// Of calls whose entry has the stamp of the exit before it; `None`: there are none, or it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fused: Option<FusedCost>,
     /// `None`: not measured in the program itself. In a file it is the `cost` chunk that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place: Option<InPlaceCost>,
+}
+
+/// As of other calls. The bias is more, since it has the end of the exit's probe; the pair is less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FusedCost {
+    pub bias_ticks: [u64; 3],
+    pub pair_ticks: [u64; 3],
 }
 
 /// The same where the stamps end the overlap of cache misses: each `rdtsc` waits for those before
@@ -42,6 +52,7 @@ impl ProbeCost {
             pair_ticks,
             ahead_ticks: 0,
             memory_bound: None,
+            fused: None,
             in_place: None,
         }
     }

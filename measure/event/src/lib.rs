@@ -24,7 +24,7 @@ pub mod text;
 pub mod value;
 
 pub use clock::{ClockSync, Ns, RawSync, Tsc, TscFrequency};
-pub use cost::{CostCheckEntry, InPlaceCost, MemoryBoundCost, ProbeCost};
+pub use cost::{CostCheckEntry, FusedCost, InPlaceCost, MemoryBoundCost, ProbeCost};
 pub use counter::{Count, CounterCost, CounterEntry, CounterEvent, CounterReading};
 pub use kept::{
     BeginsLate, BudgetEntry, EndsEarly, FlightEntry, LeftOutEntry, ThinEntry, TriggerEntry,

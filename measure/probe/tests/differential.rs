@@ -5,7 +5,7 @@ use hopscope_probe::instrument::asm::{Asm, Zone};
 use hopscope_probe::instrument::body::inlined::Crossings;
 use hopscope_probe::instrument::body::unit::{Insn, JUMP_BYTES, Op, Piece, Unit};
 use hopscope_probe::instrument::body::verdict::{ProcessTraits, accept};
-use hopscope_probe::instrument::emit::body_copy::{Beside, Copied, Copier};
+use hopscope_probe::instrument::emit::body_copy::{Beside, Copied, Copier, Fused};
 use hopscope_probe::instrument::emit::probe::{Live, ProbeConfig, Stores};
 use hopscope_probe::instrument::emit::slow::Slow;
 use hopscope_probe::locate::Image;
@@ -194,10 +194,14 @@ fn check_copy(unit: &Unit, pieces: &[Piece], bias: u64, config: &ProbeConfig) ->
         unwound: false,
         tables: true,
     };
-    let none = Crossings::default();
+    let (none, no_calls) = (Crossings::default(), HashMap::new());
     let beside = Beside {
         captures: &[],
         inlined: &none,
+        fused: Fused {
+            calls: &no_calls,
+            ways: &[],
+        },
     };
     let copied: Copied = copier
         .copy(unit, pieces, bias, id, Live::ALL, beside)

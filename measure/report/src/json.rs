@@ -131,6 +131,7 @@ fn row_object<'a>(
     o.time("total_raw", s.outer_ticks);
     o.time("self_raw", s.self_ticks);
     o.put("outermost_calls", s.outer_calls);
+    o.put("fused_calls", s.fused);
     o.time("suspended", s.suspended_ticks);
     o.put("suspended_calls", s.suspended_calls);
     o.distribution("total_raw", &s.inclusive);
@@ -218,9 +219,8 @@ fn paths(
             o.time("max_raw", i128::from(node.max_ticks));
         }
         if let Some(c) = &outcome.correction {
-            let total = c.inclusive_sum(node.ticks, node.outer_calls, node.descendants);
-            o.corrected("total", total);
-            o.corrected("self", c.own_sum(node.self_ticks, node.calls, node.callees));
+            o.corrected("total", node.corrected_total(c));
+            o.corrected("self", node.corrected_own(c));
         }
         line(out, &o)?;
         rest(out, Parent::Node(ix))?;

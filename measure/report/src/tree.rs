@@ -16,15 +16,12 @@ pub(crate) type Children = BTreeMap<Parent, Vec<NodeIx>>;
 
 pub(crate) fn total(node: &Node, correction: Option<&Correction>) -> i128 {
     let raw = node.ticks;
-    correction.map_or(raw, |c| {
-        c.inclusive_sum(raw, node.outer_calls, node.descendants)
-            .median
-    })
+    correction.map_or(raw, |c| node.corrected_total(c).median)
 }
 
 pub(crate) fn own(node: &Node, correction: Option<&Correction>) -> i128 {
     let raw = node.self_ticks;
-    correction.map_or(raw, |c| c.own_sum(raw, node.calls, node.callees).median)
+    correction.map_or(raw, |c| node.corrected_own(c).median)
 }
 
 pub(crate) fn children(names: &Names<'_>, outcome: &AnalysisResult, sort: Sort) -> Children {

@@ -135,6 +135,7 @@ fn call(function: FunctionId, depth: u16, entry: u64) -> RunCall {
         parent: (depth > 0).then_some(0),
         entry: Tsc(entry),
         exit: Tsc(entry),
+        fused: false,
         own_ticks: 0,
         own_corrected: 0,
         off_cpu_ticks: 0,

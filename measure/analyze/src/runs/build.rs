@@ -229,9 +229,11 @@ impl Sink for Builder<'_> {
         let Some(place) = self.leave(call.mark) else {
             return;
         };
-        let corrected = self.correction.map_or(own, |c| c.own(own, call.callees));
+        let corrected = self
+            .correction
+            .map_or(own, |c| c.own(own, call.fused, call.callees));
         let exit = Tsc(call.entry.wrapping_add_signed(call.inclusive));
-        self.building.end(place, exit, own, corrected);
+        self.building.end(place, exit, (own, corrected), call.fused);
         match (place.root, call.tail) {
             (false, _) => {}
             (true, false) => self.close(place.slot, Some(exit), How::Complete),

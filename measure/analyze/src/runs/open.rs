@@ -178,6 +178,7 @@ impl Building {
                     parent,
                     entry,
                     exit: OPEN,
+                    fused: false,
                     own_ticks: 0,
                     own_corrected: 0,
                     off_cpu_ticks: 0,
@@ -222,11 +223,12 @@ impl Building {
     }
 
     #[inline]
-    pub(super) fn end(&mut self, place: Place, exit: Tsc, own_ticks: i64, own_corrected: i64) {
+    pub(super) fn end(&mut self, place: Place, exit: Tsc, own: (i64, i64), fused: bool) {
         let open = &mut self.slots[place.slot as usize];
         open.last = open.last.max(exit);
         if let Some(call) = open.run.calls.get_mut(place.call as usize) {
-            (call.exit, call.own_ticks, call.own_corrected) = (exit, own_ticks, own_corrected);
+            (call.exit, call.fused) = (exit, fused);
+            (call.own_ticks, call.own_corrected) = own;
             open.unended -= 1;
         }
     }

@@ -192,6 +192,7 @@ mod tests {
             parent: None,
             entry: Tsc(entry),
             exit: Tsc(exit),
+            fused: false,
             own_ticks: 0,
             own_corrected: 0,
             off_cpu_ticks: 0,

@@ -216,6 +216,7 @@ fn run(s: Setting, thread: usize, span: (u64, u64), seqs: impl Iterator<Item = u
             parent: None,
             entry,
             exit,
+            fused: false,
             own_ticks: exit - entry,
             own_corrected: exit - entry,
             off_cpu_ticks: 0,

@@ -393,6 +393,7 @@ fn call(function: FunctionId, depth: u16, entry: f64) -> RunCall {
         parent: None,
         entry: Tsc(entry as u64),
         exit: Tsc(entry as u64),
+        fused: false,
         own_ticks: 0,
         own_corrected: 0,
         off_cpu_ticks: 0,

@@ -4,6 +4,8 @@
 //! in the middle of our jump. Nothing keeps it from setting one, and nothing tells of it, so
 //! entries are read again at intervals, and one that was changed is given back.
 use super::error::LiveError;
+use super::got;
+use super::led_slot::GotPatch;
 use super::patch::{self, Direction};
 use super::site::{self, Patch, given_back};
 use hopscope_process::memory::TargetMemory;
@@ -61,14 +63,16 @@ impl Watch {
     }
 }
 
-/// Restores `sites` in one stop of all threads. Returns its length.
+/// Restores `sites` in one stop of all threads, after the words of calls between copies. Returns its length.
 pub(super) fn give_back(
     pid: i32,
     memory: &TargetMemory,
     sites: &[Patch],
+    fused: &[GotPatch],
 ) -> Result<Duration, LiveError> {
     let stopped = hopscope_process::stop_all(pid)?;
-    let result = patch::write(&stopped, memory, sites, Direction::Restore);
+    let result = got::give_back(&stopped, memory, fused)
+        .and_then(|_| patch::write(&stopped, memory, sites, Direction::Restore));
     let timing = stopped.resume()?;
     result.map(|_| timing.pause())
 }

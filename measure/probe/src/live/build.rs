@@ -1,6 +1,7 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
 use super::asked::Asked;
 use super::frame_tables::{self, Framed, Modules};
+use super::fused::{FusedCall, Pairs, Word, Words};
 use super::led_slot::LedSlot;
 use super::site::{self, Patch};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
@@ -9,7 +10,7 @@ use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
 use crate::instrument::body::unit::{Piece, Unit};
 use crate::instrument::capture::Capture;
-use crate::instrument::emit::body_copy::{Beside, Copier, LedLoop};
+use crate::instrument::emit::body_copy::{Beside, Copier, Fused, LedLoop};
 use crate::instrument::emit::checked_copy;
 use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
@@ -18,6 +19,7 @@ use crate::locate::{Image, Load};
 use crate::progress::{self, Phase};
 use hopscope_event::FunctionId;
 use hopscope_process::maps::{Mapping, find_gap_outside};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A function that was accepted, in one process.
@@ -32,6 +34,8 @@ pub struct Selected<'a> {
     pub module: Range<u64>,
     /// Of that module; `None`: whatever lies there.
     pub load: Option<Load>,
+    /// Exceptions may land in it.
+    pub lands: bool,
     pub captures: &'a [Capture],
     /// Functions inlined into it that are timed.
     pub inlined: &'a Crossings,
@@ -67,6 +71,7 @@ pub struct Segment {
     tables: Vec<u8>,
     /// What copies call, in the cold zone.
     routines: Vec<Range<u32>>,
+    fused: Vec<Word>,
 }
 
 struct Emitted {
@@ -103,6 +108,8 @@ pub struct Linked {
     pub copies: Vec<(FunctionId, Range<u64>)>,
     /// What they call.
     pub routines: Vec<Range<u64>>,
+    /// Calls among them that share stamps, ascending.
+    pub fused: Vec<FusedCall>,
 }
 
 #[derive(Debug, Clone)]
@@ -171,6 +178,7 @@ pub fn emit(
     config: &ProbeConfig,
     slow: &SlowConfig,
     pid_inside: i32,
+    fuses: bool,
 ) -> Result<(Vec<Segment>, EmitRefusals), BuildError> {
     let copies = selected
         .iter()
@@ -180,7 +188,11 @@ pub fn emit(
     order.sort_by_key(|i| selected[*i].module.start);
     let mut refused = Vec::new();
     let claims = slow::Claims::new(slow);
-    let mut segments: Vec<(Segment, Option<Label>)> = Vec::new();
+    let pairs = match fuses {
+        true => Pairs::find(selected),
+        false => Pairs::default(),
+    };
+    let mut segments: Vec<(Segment, Option<Label>, Words)> = Vec::new();
     let (mut framed, mut modules) = (Vec::<Vec<Framed>>::new(), Modules::default());
     progress::begin(Phase::Copies, order.len());
     for i in order {
@@ -213,12 +225,14 @@ pub fn emit(
                     reach: s.module.clone(),
                     tables: Vec::new(),
                     routines,
+                    fused: Vec::new(),
                 },
                 copy,
+                Words::of(&pairs),
             ));
             framed.push(Vec::new());
         }
-        let (segment, copy) = segments.last_mut().expect("one was just pushed");
+        let (segment, copy, words) = segments.last_mut().expect("one was just pushed");
         let unit = match Unit::again(&s.pieces, s.red_zone_at_entry, s.slots.is_some()) {
             Ok(unit) => unit,
             Err(refusal) => {
@@ -226,6 +240,8 @@ pub fn emit(
                 continue;
             }
         };
+        let calls = words.calls(&mut segment.asm, i);
+        let ways = words.ways(&mut segment.asm, i, selected);
         let live = liveness::at_entry(s.pieces[0].bytes, unit.entry);
         let mut copier = Copier {
             asm: &mut segment.asm,
@@ -239,6 +255,10 @@ pub fn emit(
         let beside = Beside {
             captures: s.captures,
             inlined: s.inlined,
+            fused: Fused {
+                calls: &calls,
+                ways: &ways,
+            },
         };
         match copier.copy(&unit, &s.pieces, s.bias, s.id, live, beside) {
             Ok(copied) => {
@@ -286,7 +306,8 @@ pub fn emit(
     let segments = segments
         .into_iter()
         .zip(framed)
-        .map(|((mut segment, _), framed)| {
+        .map(|((mut segment, _, words), framed)| {
+            segment.fused = words.place(&mut segment.asm, selected);
             refused.extend(segment.give_tables(framed, &modules)?);
             Ok(segment)
         });
@@ -377,6 +398,7 @@ impl Segment {
             tables_at,
             copies: Vec::new(),
             routines: self.routines.iter().map(of_routine).collect(),
+            fused: Vec::new(),
         };
         if let Some((_, why)) = failed.iter().find(|(n, _)| *n < self.shared_fixups) {
             return Err(why.clone().into());
@@ -422,7 +444,18 @@ impl Segment {
                 }
             }
         }
+        let sites = linked.entries.iter().filter(|e| e.slots.is_none());
+        let sites: HashMap<FunctionId, u64> = sites.map(|e| (e.id, e.patch_at)).collect();
+        let site = |id| sites.get(&id).copied();
+        let fused = self.fused.iter();
+        linked.fused = fused
+            .filter_map(|w| w.linked(&self.asm, at, site))
+            .collect();
         Ok(linked)
+    }
+
+    pub fn fused_count(&self) -> usize {
+        self.fused.len()
     }
 
     pub fn loops_count(&self) -> usize {
@@ -507,6 +540,7 @@ mod tests {
             bias: *bias,
             module: HERE..HERE + 0x10000,
             load: None,
+            lands: false,
             captures: &[],
             inlined: &none,
             slots: None,
@@ -528,7 +562,7 @@ mod tests {
             follow_forks: false,
         };
         let selected: Vec<_> = selected.collect();
-        let (segments, refused) = emit(&selected, &config, &slow, 1).unwrap();
+        let (segments, refused) = emit(&selected, &config, &slow, 1, true).unwrap();
         let ids = |refused: &[(FunctionId, Refusal)]| {
             let ids = refused.iter().map(|(id, why)| (id.0, why.class()));
             ids.collect::<Vec<_>>()

@@ -103,6 +103,8 @@ pub(super) fn fill(
     leave_out_overlapping(&mut patches, &mut loops);
     slots.sort_unstable();
     (table.patches, table.loops, table.slots) = (patches, loops, slots);
+    table.fused = linked.iter().flat_map(|l| &l.fused).copied().collect();
+    table.fused.sort_unstable();
     // Whoever detaches reads no other table.
     table.check()?;
     write_table(pid, arena, table, State::Prepared)?;

@@ -1,6 +1,7 @@
 //! Arenas in running processes: who is recorded, what a killed recorder left, which forked
 //! children inherited patched code.
 use super::error::LiveError;
+use super::fused;
 use super::got;
 use super::site::Patch;
 use super::table::{ARENA_NAME, Area, HEAD_BYTES, Head, POOL_NAME, PatchTable, State, TableError};
@@ -199,7 +200,8 @@ impl Found {
         let mut last = None;
         let patches = table.patches.iter().map(|p| table.segment_of(p));
         let slots = table.slots.iter().map(|s| table.segment_at(s.replaced));
-        patches.chain(slots).all(|segment| {
+        let fused = table.fused.iter().map(|f| table.segment_at(f.at));
+        patches.chain(slots).chain(fused).all(|segment| {
             let known = segment.is_some() && segment == last;
             last = segment;
             known || segment.is_some_and(|s| self.executes(s))
@@ -249,7 +251,9 @@ pub fn is_patched(memory: &TargetMemory, table: &PatchTable) -> bool {
         let mut now = [0u8; 5];
         memory.read(p.at, &mut now).is_ok() && now == p.replaced
     };
-    table.patches.iter().any(is_replaced) || got::any_leads(memory, &table.slots)
+    table.patches.iter().any(is_replaced)
+        || got::any_leads(memory, &table.slots)
+        || got::any_leads(memory, &fused::slots(&table.fused))
 }
 
 /// The recorder, other than this one, that is at work in `pid`, however far it has come.

@@ -48,6 +48,9 @@ const LOOP_JSON_BYTES: u64 = 300;
 /// At most, of a GOT slot: four numbers of twenty digits, and their names.
 const SLOT_JSON_BYTES: u64 = 160;
 
+/// The same of a call between copies: five numbers.
+const FUSED_JSON_BYTES: u64 = 180;
+
 /// What the user chose, the same for all targets of a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct InstallOptions {
@@ -61,6 +64,8 @@ pub struct InstallOptions {
     pub ordered_stamps: bool,
     /// Forked children are measured, too.
     pub follow_forks: bool,
+    /// Entries right behind an exit have its stamp.
+    pub fused_stamps: bool,
 }
 
 /// A target that is being measured.
@@ -259,18 +264,25 @@ fn attempt(
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let pid_inside = procfs::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let (mut segments, mut not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
+    let fuses = options.fused_stamps
+        && options.stores == Stores::Records
+        && !options.switchable
+        && !options.ordered_stamps
+        && table.counters.is_empty();
+    let emit = |selected: &[Selected]| build::emit(selected, &config, &slow, pid_inside, fuses);
+    let (mut segments, mut not_movable) = emit(&selected)?;
     let homeless = place::without_room(&mappings, &segments);
     let ids: HashSet<_> = homeless.iter().map(|(id, _)| *id).collect();
     if !ids.is_empty() && selected.iter().any(|s| !ids.contains(&s.id)) {
         selected.retain(|s| !ids.contains(&s.id));
         refused.extend(homeless);
         drop(segments);
-        (segments, not_movable) = build::emit(&selected, &config, &slow, pid_inside)?;
+        (segments, not_movable) = emit(&selected)?;
     }
     let loops: usize = segments.iter().map(Segment::loops_count).sum();
     let slots = selected.iter().filter_map(|s| s.slots).map(<[_]>::len);
-    sizes.header_bytes += loops as u64 * LOOP_JSON_BYTES;
+    let fused: usize = segments.iter().map(Segment::fused_count).sum();
+    sizes.header_bytes += loops as u64 * LOOP_JSON_BYTES + fused as u64 * FUSED_JSON_BYTES;
     sizes.header_bytes += slots.sum::<usize>() as u64 * SLOT_JSON_BYTES;
     table.shares_rings = shared.is_some();
     table.pool_contexts = options.contexts;

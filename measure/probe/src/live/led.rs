@@ -2,6 +2,7 @@
 //! are given back, functions are left out.
 use super::breakpoints;
 use super::error::LiveError;
+use super::fused::FusedCall;
 use super::got;
 use super::install::Installed;
 use super::led_slot::GotPatch;
@@ -37,7 +38,8 @@ impl Installed {
             more => format!(" and {more} more"),
         };
         let (pid, names) = (self.pid, named.join(", ") + &more);
-        match breakpoints::give_back(pid, &self.memory, &found) {
+        let fused = self.fused_with(|site| found.iter().any(|p| p.at == site));
+        match breakpoints::give_back(pid, &self.memory, &found, &fused) {
             Ok(pause) => {
                 // They stay in the table: a forked child may still have our jump there.
                 self.breakpoints.gave_back(&found);
@@ -98,6 +100,18 @@ impl Installed {
             .slots
             .extract_if(.., |slot| theirs.contains(&slot.function));
         let slots: Vec<GotPatch> = slots.collect();
-        remove::restore_some(self.pid, &self.memory, &patches, &slots)
+        let some = remove::Part {
+            patches: &patches,
+            slots: &slots,
+            fused: &self.fused_with(|site| theirs.contains(&site)),
+        };
+        remove::restore_some(self.pid, &self.memory, some)
+    }
+
+    /// Words of calls between copies whose functions have, one or both, such a site.
+    fn fused_with(&self, is_one: impl Fn(u64) -> bool) -> Vec<GotPatch> {
+        let fused = self.table.fused.iter();
+        let theirs = fused.filter(|call| call.sites.iter().any(|site| is_one(*site)));
+        theirs.map(FusedCall::slot).collect()
     }
 }

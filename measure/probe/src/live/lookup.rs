@@ -130,6 +130,7 @@ pub(super) fn prepare(
             tables_at: None,
             copies: Vec::new(),
             routines: Vec::new(),
+            fused: Vec::new(),
         });
     }
     table.patches.sort_by_key(|p| p.at);

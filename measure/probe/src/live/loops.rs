@@ -159,6 +159,7 @@ mod tests {
             tables_at: None,
             copies: Vec::new(),
             routines: Vec::new(),
+            fused: Vec::new(),
         }];
         let sites = [0x1000, 0x1050, 0x2000, 0x2050, 0x2060, 0x3000];
         let part = 0x1000..0x3005;

@@ -14,6 +14,7 @@ pub mod error;
 mod fill;
 pub mod found;
 mod frame_tables;
+mod fused;
 mod got;
 mod inside;
 pub mod install;

@@ -5,6 +5,7 @@ pub use super::survey::Extent;
 
 use super::error::LiveError;
 use super::found;
+use super::fused;
 use super::got;
 use super::led_slot::GotPatch;
 use super::patch::{self, Direction, Written};
@@ -24,6 +25,15 @@ pub enum Origin {
     Arena(u64),
 }
 
+/// What is put back in one stop.
+#[derive(Default, Clone, Copy)]
+pub struct Part<'a> {
+    pub patches: &'a [Patch],
+    pub slots: &'a [GotPatch],
+    /// Words that calls between copies go by. First: without the entries they would lead on.
+    pub fused: &'a [GotPatch],
+}
+
 /// Puts the original bytes back where ours still stand, part by part, each in a stop of its own. The
 /// longest of them.
 ///
@@ -39,16 +49,15 @@ pub fn restore(
     let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
     let (mut written, mut longest, mut failed) = (Written::default(), Duration::ZERO, None);
     let mut parts = patch::parts(&table.patches, threads).into_iter().peekable();
-    let mut slots = &table.slots[..];
-    while let Some(part) = parts.next() {
+    let (mut slots, mut fused) = (&table.slots[..], fused::slots(&table.fused));
+    while let Some(patches) = parts.next() {
         // All of them with the first part, of which there is one at least.
-        match restore_part(
-            pid,
-            memory,
-            table,
-            (part, std::mem::take(&mut slots)),
-            origin,
-        ) {
+        let part = Part {
+            fused: &std::mem::take(&mut fused),
+            slots: std::mem::take(&mut slots),
+            patches,
+        };
+        match restore_part(pid, memory, table, part, origin) {
             Ok((done, pause)) => {
                 written.sites.extend(done.sites);
                 written.left_out.extend(done.left_out);
@@ -70,17 +79,15 @@ pub fn restore(
 ///
 /// # Errors
 /// It could not be stopped or written to; some may have been put back.
-pub fn restore_some(
-    pid: i32,
-    memory: &TargetMemory,
-    patches: &[Patch],
-    slots: &[GotPatch],
-) -> Result<(), LiveError> {
+pub fn restore_some(pid: i32, memory: &TargetMemory, some: Part) -> Result<(), LiveError> {
     let threads = hopscope_process::procfs::threads(pid).map_or(1, |tids| tids.len());
-    let mut parts = patch::parts(patches, threads).into_iter().peekable();
-    let mut slots = slots;
-    while let Some(part) = parts.next() {
-        let part = (part, std::mem::take(&mut slots));
+    let mut parts = patch::parts(some.patches, threads).into_iter().peekable();
+    let mut rest = some;
+    while let Some(patches) = parts.next() {
+        let part = Part {
+            patches,
+            ..std::mem::take(&mut rest)
+        };
         let (_, pause) = restore_in_a_stop(pid, memory, part, || true)?;
         if parts.peek().is_some() {
             patch::let_run(pause);
@@ -93,7 +100,7 @@ fn restore_part(
     pid: i32,
     memory: &TargetMemory,
     table: &PatchTable,
-    part: (&[Patch], &[GotPatch]),
+    part: Part,
     origin: Origin,
 ) -> Result<(Written, Duration), LiveError> {
     restore_in_a_stop(pid, memory, part, || match origin {
@@ -107,7 +114,7 @@ fn restore_part(
 fn restore_in_a_stop(
     pid: i32,
     memory: &TargetMemory,
-    (patches, slots): (&[Patch], &[GotPatch]),
+    part: Part,
     executes: impl FnOnce() -> bool,
 ) -> Result<(Written, Duration), LiveError> {
     let stopped = hopscope_process::stop_all(pid)?;
@@ -116,9 +123,11 @@ fn restore_in_a_stop(
     // then `memory` is that one's, or nobody's.
     let result = match executes() {
         true => {
-            let by_slots = got::give_back(&stopped, memory, slots);
-            let written = patch::write(&stopped, memory, patches, Direction::Restore);
+            let fused = got::give_back(&stopped, memory, part.fused);
+            let by_slots = got::give_back(&stopped, memory, part.slots);
+            let written = patch::write(&stopped, memory, part.patches, Direction::Restore);
             by_slots.and_then(|by_slots| {
+                fused?;
                 let written = written?;
                 Ok(Written {
                     by_slots,

@@ -4,6 +4,7 @@ use super::build::Linked;
 use super::contexts::{self, Contexts};
 use super::error::LiveError;
 use super::found;
+use super::fused;
 use super::got;
 use super::lookup::Prepared;
 use super::loops::{Loops, Running};
@@ -145,7 +146,27 @@ impl Batch<'_> {
         }
         done.sort_by_key(|p| p.at);
         table.patches = done;
+        if let Err(e) = self.fuse(pid, table) {
+            self.take_back(pid, table, Vec::new());
+            return Err(e);
+        }
         Ok(on)
+    }
+
+    /// Calls between copies, once all entries are replaced that are going to be.
+    fn fuse(&self, pid: i32, table: &mut PatchTable) -> Result<(), LiveError> {
+        let is_measured = |site: &u64| table.patches.binary_search_by_key(site, |p| p.at).is_ok();
+        table
+            .fused
+            .retain(|call| call.sites.iter().all(is_measured));
+        let slots = fused::slots(&table.fused);
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let stopped = hopscope_process::stop_all(pid)?;
+        let led = got::lead(&stopped, self.memory, &slots);
+        stopped.resume()?;
+        led.map(drop)
     }
 
     /// What was replaced before a part failed, which was put back in its own stop if it could be.

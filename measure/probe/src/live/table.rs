@@ -10,6 +10,7 @@
 //! | 12 | 4 | [`State`] |
 //! | 16 | 8 | length of the JSON that follows at 64 |
 //! | 24 | 4 | 1: copies that were added to a recording while it ran ([`PatchTable::shares_rings`]) |
+use super::fused::FusedCall;
 use super::led_slot::GotPatch;
 use super::site::Patch;
 use hopscope_event::table::ModuleEntry;
@@ -30,7 +31,7 @@ pub use check::TABLE_BYTES_AT_MOST;
 pub const ARENA_NAME: &str = "hopscope-code";
 pub const POOL_NAME: &str = "hopscope-rings";
 const MAGIC: u64 = u64::from_le_bytes(*b"hopsARNA");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes before the JSON.
 pub const HEAD_BYTES: usize = 64;
 pub const STATE_AT: u64 = 12;
@@ -70,6 +71,9 @@ pub struct PatchTable {
     /// Ascending. Those of one address are for several functions that it may be bound to.
     #[serde(default, deserialize_with = "bounded::functions")]
     pub slots: Vec<GotPatch>,
+    /// Calls between copies that go by words among these; ascending.
+    #[serde(default, deserialize_with = "bounded::functions")]
+    pub fused: Vec<FusedCall>,
     /// What a salvaged trace needs.
     #[serde(deserialize_with = "bounded::meta")]
     pub meta: RecordingMeta,
@@ -161,6 +165,7 @@ impl PatchTable {
             patches: Vec::new(),
             loops: Vec::new(),
             slots: Vec::new(),
+            fused: Vec::new(),
             meta,
             process,
             modules,

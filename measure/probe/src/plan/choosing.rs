@@ -211,6 +211,7 @@ impl Plan {
             image: home.image.clone(),
             ranges: unit.pieces.iter().map(|p| p.range.clone()).collect(),
             red_zone_at_entry: unit.red_zone_at_entry,
+            lands: function.has_lsda,
             bias: home.module.bias,
             module: home.module.avma_range.clone(),
             load: Load::of(home.module, home.image),

@@ -17,6 +17,7 @@ pub struct Item {
     /// Of its pieces in the file; the first one begins with its entry.
     pub(super) ranges: Box<[Range<u64>]>,
     pub(super) red_zone_at_entry: bool,
+    pub(super) lands: bool,
     pub(super) bias: u64,
     pub(super) module: Range<u64>,
     pub(super) load: Load,
@@ -59,6 +60,7 @@ impl Item {
             bias: self.bias,
             module: self.module.clone(),
             load: Some(self.load),
+            lands: self.lands,
             captures: &self.captures,
             inlined: &self.inlined,
             slots: self.slots.as_deref(),

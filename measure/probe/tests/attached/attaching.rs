@@ -36,6 +36,7 @@ pub fn attach(
         switchable: false,
         ordered_stamps: false,
         follow_forks: false,
+        fused_stamps: true,
     };
     attach_with(target, plan, items, &options)
 }

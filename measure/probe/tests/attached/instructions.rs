@@ -26,6 +26,7 @@ const RECORD: InstallOptions = InstallOptions {
     switchable: false,
     ordered_stamps: false,
     follow_forks: false,
+    fused_stamps: true,
 };
 
 /// A thread that executes one instruction at a time.

@@ -18,6 +18,7 @@ fn stops_of(threads: usize) -> (i32, StopTimes, StopTimes) {
         switchable: false,
         ordered_stamps: false,
         follow_forks: false,
+        fused_stamps: true,
     };
     let installed = attach_with(&target, &plan, &items, &options).unwrap();
     // One ring less than threads: the last has none.

@@ -133,6 +133,7 @@ impl Program {
             }
             selected.push(Selected {
                 load: None,
+                lands: function.has_lsda,
                 id: FunctionId(selected.len() as u32),
                 pieces,
                 red_zone_at_entry: unit.red_zone_at_entry,
@@ -157,7 +158,8 @@ impl Program {
             tid_at_fs: Some(0x2d0),
             follow_forks: false,
         };
-        let (mut segments, refused) = build::emit(&selected, config, &slow, 1).unwrap();
+        let (mut segments, refused) =
+            build::emit(&selected, config, &slow, 1, !config.switchable).unwrap();
         // Whose frame address is in a register that probes change.
         let by_rule = |(_, why): &(FunctionId, Refusal)| matches!(why, Refusal::UnwindTables(_));
         assert!(

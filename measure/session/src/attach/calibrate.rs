@@ -4,11 +4,11 @@ mod counters;
 
 use super::AttachRequest;
 use crate::error::{Context, Error, Result, in_one_line, refuse};
-use hopscope_calibration::{FUNCTIONS, IN_TURN};
+use hopscope_calibration::{FUNCTIONS, IN_TURN, PAIRS, PAIRS_LOOP};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
-    FunctionId, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordKind,
+    FunctionId, FusedCost, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordKind,
     RecordingMeta,
 };
 use hopscope_probe::counters::clock_sync;
@@ -125,23 +125,34 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
             loops.time(which)
         })
         .collect::<std::result::Result<_, _>>()?;
+    let fuses = options.fused_stamps && !options.switchable && !options.ordered_stamps;
+    let pairs: &[&str] = if fuses { &PAIRS } else { &[] };
+    let bare_pairs = match fuses {
+        true => {
+            loops.time(PAIRS_LOOP)?;
+            Some(loops.time(PAIRS_LOOP)?)
+        }
+        false => None,
+    };
     let in_turn = (loops.count > IN_TURN)
         .then(|| loops.time(IN_TURN))
         .transpose()?;
     let mut plan = Plan::default();
-    let patterns = functions.iter().map(|name| format!("/{name}$/"));
+    let patterns = functions
+        .iter()
+        .chain(pairs)
+        .map(|name| format!("/{name}$/"));
     let patterns: Vec<Pattern> = patterns
         .map(|p| Pattern::parse(&p))
         .collect::<std::result::Result<_, _>>()?;
     let mut items = plan.add_process(pid, &patterns, false)?;
     items.retain(|item| !item.may_be_unwound());
-    let ids: Vec<Option<FunctionId>> = functions
-        .iter()
-        .map(|name| {
-            let of = plan.functions.iter().find(|f| f.name.ends_with(*name))?;
-            items.iter().any(|item| item.id == of.id).then_some(of.id)
-        })
-        .collect();
+    let id = |name: &&str| {
+        let of = plan.functions.iter().find(|f| f.name.ends_with(*name))?;
+        items.iter().any(|item| item.id == of.id).then_some(of.id)
+    };
+    let ids: Vec<Option<FunctionId>> = functions.iter().map(id).collect();
+    let second = pairs.get(1).and_then(id);
     if ids.first().is_none_or(Option::is_none) {
         let why = plan.refusals.first().map(|r| r.reason.clone());
         refuse!("no function to calibrate with: {}", why.unwrap_or_default());
@@ -187,6 +198,17 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
             pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
         }));
     }
+    let mut of_second = None;
+    if let (Some(id), Some(bare)) = (second, bare_pairs) {
+        loops.time(PAIRS_LOOP)?;
+        let probed = loops.time(PAIRS_LOOP)?;
+        let mut records = Vec::new();
+        if let Some(ring) = installed.pool().ring(context as usize) {
+            ring.drain(&mut position, Visit::Live, usize::MAX, &mut records);
+        }
+        let added = probed.map(|ticks| ticks_of((ticks - bare[1]).max(0)));
+        of_second = read_fused(&records, id).map(|read| (read, added));
+    }
     let off_ticks = if options.switchable {
         Some(switched_off(&installed, &mut loops, &bare)?)
     } else {
@@ -201,7 +223,13 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
     let missing = [of(2), of(3)].into_iter().flatten();
+    // What a pair adds beyond its first call, which costs what others do.
+    let fused = of_second.map(|(read, added)| FusedCost {
+        bias_ticks: read.map(|ticks| ticks.saturating_sub(leaf.bare)),
+        pair_ticks: added.map(|ticks| ticks.saturating_sub(leaf.pair[1])),
+    });
     let cost = ProbeCost {
+        fused,
         bias_ticks: least(leaf.bias(), chain.bias()),
         pair_ticks: least(leaf.pair, chain.pair),
         ahead_ticks: ahead(chain, in_turn.zip(of(3))),
@@ -271,6 +299,20 @@ impl Measured {
 
 fn ticks_of(thousandths: i64) -> u64 {
     thousandths as u64 / 1000
+}
+
+/// Of calls that have the stamp of the exit before them; `None`: there are not enough.
+fn read_fused(records: &[Record], id: FunctionId) -> Option<[u64; 3]> {
+    let ended = records.windows(3).filter(|w| {
+        let kinds = [w[0].kind(), w[1].kind(), w[2].kind()];
+        let (entry, exit) = (RecordKind::Entry, RecordKind::Exit);
+        kinds == [Some(exit), Some(entry), Some(exit)]
+            && w[1].function() == id
+            && w[1].tsc == w[0].tsc
+    });
+    let mut read: Vec<u64> = ended.map(|w| w[2].tsc.saturating_sub(w[1].tsc)).collect();
+    read.sort_unstable();
+    (read.len() >= 1000).then(|| [5, 50, 90].map(|percent| read[read.len() * percent / 100]))
 }
 
 fn read(records: &[Record]) -> Result<[u64; 3]> {

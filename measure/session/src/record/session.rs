@@ -122,6 +122,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         switchable: request.check_cost.is_some(),
         ordered_stamps: request.attach.ordered_stamps,
         follow_forks: request.follow_forks,
+        fused_stamps: request.budget_percent.is_none(),
     };
     // Before anything else takes them.
     fd_reserve::reserve(wanted.len()).with_context(|| {

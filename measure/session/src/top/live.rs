@@ -163,8 +163,8 @@ impl Tally {
         let own = call.ticks - call.callee_ticks;
         let (own, all) = match correction {
             Some(c) => (
-                c.own(own, call.callees),
-                c.inclusive(call.ticks, call.descendants),
+                c.own(own, call.fused, call.callees),
+                c.inclusive(call.ticks, call.fused, call.descendants),
             ),
             None => (own, call.ticks),
         };

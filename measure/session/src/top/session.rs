@@ -114,6 +114,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
         switchable: false,
         ordered_stamps: asked.ordered_stamps,
         follow_forks: false,
+        fused_stamps: true,
     };
     let (meta, _) = with_calibration(asked, &options);
     let (mut installed, mut processes) = (Vec::new(), Vec::new());

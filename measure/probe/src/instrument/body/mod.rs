@@ -1,5 +1,6 @@
 //! A function body as it lies: decoded whole, accepted or refused with the reason.
 pub mod back_edges;
+pub mod fused;
 pub mod fuzz;
 pub mod hazards;
 pub mod inlined;

@@ -15,6 +15,7 @@ use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated, Ways};
 use crate::instrument::emit::follow::Code;
 use crate::instrument::emit::frames::{Aside, Inserted, Part};
+use crate::instrument::emit::fused;
 use crate::instrument::emit::head;
 use crate::instrument::emit::inlined;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
@@ -47,6 +48,16 @@ pub struct Copier<'a> {
 pub struct Beside<'a> {
     pub captures: &'a [Capture],
     pub inlined: &'a Crossings,
+    pub fused: Fused<'a>,
+}
+
+/// Calls right behind the return of another one, whose entry has the time of that exit.
+#[derive(Clone, Copy)]
+pub struct Fused<'a> {
+    /// Those that the function makes, by their addresses: by these words.
+    pub calls: &'a HashMap<u64, Label>,
+    /// Those of the function: where they enter its copy, and whose exit comes before.
+    pub ways: &'a [(Label, FunctionId)],
 }
 
 /// Captures of one function, by place.
@@ -114,6 +125,7 @@ struct Body<'a> {
     starts: HashMap<u64, Label>,
     captures: Captures,
     inlined: &'a Crossings,
+    fused: Fused<'a>,
     /// Jumps of loops that lead into the copy, by their addresses.
     edges: HashMap<u64, BackEdge>,
 }
@@ -138,6 +150,8 @@ struct Added {
     landings: Vec<(u64, u32)>,
     /// Of the piece that is emitted.
     inserted: Vec<Inserted>,
+    /// Into the copy, behind the entry's probe.
+    ways: Vec<Range<u32>>,
     /// The last bytes of jumps that lead into the copy.
     fields: Vec<(BackEdge, (Zone, u32))>,
 }
@@ -153,7 +167,11 @@ impl Copier<'_> {
         live_at_entry: Live,
         beside: Beside,
     ) -> Result<Copied, Refusal> {
-        let Beside { captures, inlined } = beside;
+        let Beside {
+            captures,
+            inlined,
+            fused,
+        } = beside;
         let mut starts = HashMap::new();
         for insn in unit.insns() {
             if let Op::Jump { target } | Op::JumpIf { target, .. } | Op::ShortOnly { target } =
@@ -191,6 +209,7 @@ impl Copier<'_> {
             starts,
             captures: Captures::sorted(captures, self.config),
             inlined,
+            fused,
             edges,
         };
 
@@ -228,13 +247,19 @@ impl Copier<'_> {
                         off_head = Some(head::original(self.asm, Zone::Stub, head, from));
                         off_end = self.asm.position(Zone::Stub);
                     }
-                    (true, None) => probe::probe(self.asm, zone, self.config, self.slow, site),
+                    (true, None) => {
+                        probe::probe(self.asm, zone, self.config, self.slow, site);
+                        self.ways_in(site, fused.ways, &mut added);
+                    }
                     (false, _) => self.entry_capturing(zone, site, &body.captures.entry),
                 }
                 self.crossing(&body, zone, None, Some(unit.entry));
             }
             let before = map.len();
             added.insert(zone, begin..self.asm.position(zone), piece.range.start);
+            for way in std::mem::take(&mut added.ways) {
+                added.insert(Zone::Cold, way, unit.entry);
+            }
             let end = self.piece(&body, i, zone, &mut map, &mut added)?;
             parts.push(Part {
                 original: piece.range.clone(),
@@ -324,6 +349,18 @@ impl Copier<'_> {
         asides.sort_by_key(|a| (a.zone, a.code.start));
     }
 
+    /// Behind the entry's probe.
+    fn ways_in(&mut self, site: Site, ways: &[(Label, FunctionId)], added: &mut Added) {
+        let behind_probe = self.asm.label();
+        self.asm.bind(Zone::Hot, behind_probe);
+        for (way, before) in ways {
+            let begin = self.asm.position(Zone::Cold);
+            let way = (*way, *before, behind_probe);
+            fused::way_in(self.asm, self.config, self.slow, site, way);
+            added.ways.push(begin..self.asm.position(Zone::Cold));
+        }
+    }
+
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
         let captured = Captured {
             captures,
@@ -349,7 +386,7 @@ impl Copier<'_> {
             &captures.body,
             self.tables,
         );
-        let long = sizes.relax(body.unit, piece, body.inlined);
+        let long = sizes.relax(body.unit, piece, body.inlined, body.fused.calls);
         let (mut leaving, mut before) = (Vec::new(), None);
         for (insn, long) in decoded.insns.iter().zip(long) {
             map.push((insn.svma, zone, self.asm.position(zone)));
@@ -470,6 +507,11 @@ impl Copier<'_> {
                 let disp_at = disp_at as usize;
                 self.asm
                     .rel32(zone, &bytes[..disp_at], target, &bytes[disp_at + 4..]);
+            }
+            Op::Call { .. } if body.fused.calls.contains_key(&insn.svma) => {
+                // call [rip + word]
+                let word = body.fused.calls[&insn.svma];
+                self.asm.rel32(zone, &[0xff, 0x15], word, &[]);
             }
             Op::Call { target } => {
                 let target = outside(self.asm, target);

@@ -5,7 +5,7 @@ use super::capture::call::{self, Target};
 use super::inlined;
 use super::probe::{self, Live, ProbeConfig, Site};
 use super::slow::Slow;
-use crate::instrument::asm::{Asm, Zone};
+use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::body::inlined::{Bracket, Crossing, Crossings};
 use crate::instrument::body::unit::{Insn, Op, Unit};
 use crate::instrument::capture::Capture;
@@ -98,7 +98,14 @@ impl Sizes {
     }
 
     /// Which branches need their long form: grows from all-short until nothing changes.
-    pub(super) fn relax(&self, unit: &Unit, piece: usize, inlined: &Crossings) -> Vec<bool> {
+    /// `by_word`: calls that are made by a word.
+    pub(super) fn relax(
+        &self,
+        unit: &Unit,
+        piece: usize,
+        inlined: &Crossings,
+        by_word: &HashMap<u64, Label>,
+    ) -> Vec<bool> {
         let decoded = &unit.pieces[piece];
         let insns = &decoded.insns;
         let crosses = |insn: &Insn, target| !inlined.on(Some(insn.svma), Some(target)).is_empty();
@@ -123,7 +130,9 @@ impl Sizes {
             .collect();
         loop {
             for (n, insn) in insns.iter().enumerate() {
-                let of_it = self.of(insn, long[n], unit, inlined) + self.leaving(insn, inlined);
+                let longer = u32::from(by_word.contains_key(&insn.svma));
+                let of_it =
+                    self.of(insn, long[n], unit, inlined) + longer + self.leaving(insn, inlined);
                 offsets[n + 1] = offsets[n] + of_it + between[n];
             }
             let mut changed = false;

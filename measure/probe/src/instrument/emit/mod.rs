@@ -7,6 +7,7 @@ pub mod checked_copy;
 pub mod dispatch;
 pub mod follow;
 pub mod frames;
+pub mod fused;
 pub mod head;
 pub mod inlined;
 pub mod lookup;

@@ -3,6 +3,7 @@
 //! Costs (one core, TSC ticks): `rdtsc` takes about 21–25 and hides most of the rest. So: no
 //! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22; unless asked for). The fast path
 //! uses the fs and gs segments only as prefixes of loads.
+use super::fused;
 use super::slow::Slow;
 use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
@@ -93,6 +94,14 @@ pub fn restore(asm: &mut Asm, zone: Zone, live: Live) {
     }
 }
 
+/// Where a record has its time from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    Clock,
+    /// Of the record before it, where that is the exit of this function at the same stack position; else the clock.
+    ExitOf(FunctionId),
+}
+
 /// Loads the ring of this thread into rcx and stores one record; rax, rcx, rdx, the flags and `spare` are
 /// free. `position` is the stack position that the record shall show.
 pub fn record(
@@ -104,10 +113,23 @@ pub fn record(
     position: FrameAddress,
     spare: Option<Reg>,
 ) {
+    let what = (id_kind(function, kind), Stamp::Clock);
+    record_stamped(asm, zone, config, slow.of(kind), what, position, spare);
+}
+
+fn record_stamped(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    slow: Label,
+    what: (u32, Stamp),
+    position: FrameAddress,
+    spare: Option<Reg>,
+) {
     let done = asm.label();
-    ring(asm, zone, slow.of(kind), done);
+    ring(asm, zone, slow, done);
     reserve(asm, zone, 1);
-    store(asm, zone, config, id_kind(function, kind), position, spare);
+    store_stamped(asm, zone, config, what, position, spare);
     asm.bind(zone, done);
 }
 
@@ -160,6 +182,17 @@ pub(super) fn store(
     position: FrameAddress,
     spare: Option<Reg>,
 ) {
+    store_stamped(asm, zone, config, (id_kind, Stamp::Clock), position, spare);
+}
+
+fn store_stamped(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    (id_kind, stamp): (u32, Stamp),
+    position: FrameAddress,
+    spare: Option<Reg>,
+) {
     let ring_bytes_log2 = config.ring_records_log2 + STRIDE.ilog2();
     let slot = |field: usize| (SLOTS_AT + field) as u8;
     if config.bmi2 {
@@ -185,7 +218,10 @@ pub(super) fn store(
         &(((1u64 << ring_bytes_log2) - STRIDE as u64) as u32).to_le_bytes(),
     );
     asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
-    config.clock(asm, zone);
+    match stamp {
+        Stamp::Clock => config.clock(asm, zone),
+        Stamp::ExitOf(before) => fused::stamp(asm, zone, config, before, word),
+    }
     // mov qword [rcx + id_kind], imm: zeros in the stack word
     asm.bytes(zone, &[0x48, 0xc7, 0x41, slot(offset_of!(Record, id_kind))]);
     asm.bytes(zone, &id_kind.to_le_bytes());
@@ -202,7 +238,7 @@ pub(super) fn store(
 }
 
 /// What a 32-bit register is in an instruction: a prefix, and bits of the byte behind the opcode.
-fn register_field(reg: Reg) -> (&'static [u8], u8) {
+pub(super) fn register_field(reg: Reg) -> (&'static [u8], u8) {
     let rex: &[u8] = if reg.0 < 8 { &[] } else { &[0x44] };
     (rex, (reg.0 & 7) << 3)
 }
@@ -263,6 +299,29 @@ pub fn probe(asm: &mut Asm, zone: Zone, config: &ProbeConfig, slow: Slow, site: 
         let position = below(site.position, depth);
         record(asm, zone, config, slow, what, position, site.live.spare);
     }
+    restore(asm, zone, site.live);
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_UP);
+    }
+}
+
+/// An entry probe for calls that come right behind the exit of another function.
+pub(super) fn fused_entry(
+    asm: &mut Asm,
+    zone: Zone,
+    config: &ProbeConfig,
+    slow: Slow,
+    site: Site,
+    before: FunctionId,
+) {
+    if site.red_zone {
+        asm.bytes(zone, LEA_RSP_DOWN);
+    }
+    let depth = save(asm, zone, site.live) + if site.red_zone { 128 } else { 0 };
+    let position = below(site.position, depth);
+    let what = (id_kind(site.function, site.kind), Stamp::ExitOf(before));
+    let slow = slow.of(site.kind);
+    record_stamped(asm, zone, config, slow, what, position, site.live.spare);
     restore(asm, zone, site.live);
     if site.red_zone {
         asm.bytes(zone, LEA_RSP_UP);

@@ -2,6 +2,7 @@
 //! into it; whoever undoes a recording reads it with more rights than that process has. Sizes are
 //! bounded before anything of that size is allocated, and what is attached keeps to the same bounds.
 use super::{Area, PatchTable, TableError};
+use crate::live::led_slot::SLOT_BYTES;
 use crate::live::{counter_room, site};
 use hopscope_event::counter::COUNTERS_MAX;
 use hopscope_event::layout::{CONTEXTS_MAX, Context, PAGE, pool_bytes};
@@ -39,6 +40,7 @@ impl PatchTable {
             self.patches.len(),
             self.loops.len(),
             self.slots.len(),
+            self.fused.len(),
             self.captures.len(),
         ];
         let words = [&self.meta.command_line, &self.process.command_line];
@@ -87,6 +89,14 @@ impl PatchTable {
             |slot: &super::GotPatch| slot.at < USER_END && self.segment_at(slot.replaced).is_some();
         if !self.slots.iter().all(leads_to_a_copy) || !self.slots.is_sorted() {
             return damaged("a GOT slot that does not lead to a copy");
+        }
+        let among_copies = |call: &super::FusedCall| {
+            let (at, end) = (call.at, call.at.checked_add(SLOT_BYTES - 1));
+            let whole = |s: &Area| s.contains(at) && end.is_some_and(|end| s.contains(end));
+            self.segments.iter().any(whole) && self.segment_at(call.replaced).is_some()
+        };
+        if !self.fused.iter().all(among_copies) || !self.fused.is_sorted() {
+            return damaged("a call between copies that lies in none, or leads to none");
         }
         let apart = |w: &[super::Patch]| w[1].at - w[0].at >= JUMP_BYTES;
         let ascending = self.patches.is_sorted_by_key(|p| p.at);
