@@ -1,10 +1,11 @@
 //! Entries that have the stamp of the exit before them.
 use crate::recording::{Recording, Report, command_checking, command_with_buffer};
 use crate::told::Told;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use hopscope_tests::{Requirement, Suite, compile_c, counts, hopscope, scratch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::path::Path;
 use std::process::Command;
 
 const STAGES: [&str; 8] = [
@@ -48,6 +49,7 @@ fn right_behind(level: &str) -> Result<()> {
     measured.expect_clean()?;
     let report = Report::read(&file)?;
     report.expect_whole()?;
+    clock_is_read_behind_a_jump(&file)?;
     let not_skipped = n - n.div_ceil(3);
     let expected = [
         ("round_of", n, 0),
@@ -67,6 +69,41 @@ fn right_behind(level: &str) -> Result<()> {
             "{name}: {of:?}, not {entries} and {fused}"
         );
     }
+    Ok(())
+}
+
+/// What `jumping` led to took its time before `third` began.
+fn clock_is_read_behind_a_jump(file: &Path) -> Result<()> {
+    let file = file.to_str().context("a path in UTF-8")?;
+    let out = hopscope(&["export", file, "--format", "csv", "--what", "calls"])?.expect_code(0)?;
+    let mut lines = out
+        .stdout
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().context("no head")?;
+    let column = |name: &str| {
+        head.iter()
+            .position(|h| *h == name)
+            .context(name.to_owned())
+    };
+    let [function, entry, ticks] = ["function", "entry_tsc", "total_raw_tsc"].map(column);
+    let (function, entry, ticks) = (function?, entry?, ticks?);
+    let of = |name: &str| {
+        let calls = lines.clone().filter(|line| line[function] == name);
+        calls
+            .map(|line| Ok((line[entry].parse()?, line[ticks].parse()?)))
+            .collect::<Result<Vec<(u64, u64)>>>()
+    };
+    let (jumping, third) = (of("jumping")?, of("third")?);
+    let behind = jumping.iter().zip(&third);
+    let early = behind
+        .filter(|(jumping, third)| third.0 <= jumping.0 + jumping.1)
+        .count();
+    ensure!(
+        early == 0 && jumping.len() == third.len(),
+        "{early} of {} began at the jump",
+        third.len()
+    );
     Ok(())
 }
 

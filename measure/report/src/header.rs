@@ -75,6 +75,13 @@ fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> 
         ),
         (None, None) => "not measured, so that ranges begin at 0".to_owned(),
     };
+    let fused = cost.fused.map_or_else(String::new, |fused| {
+        format!(
+            "           a call right behind the end of another one has that end's stamp for its begin: it reads {} too long and costs {}\n",
+            range(fused.bias_ticks),
+            range(fused.pair_ticks)
+        )
+    });
     if cost.ahead_ticks > 0 {
         in_place += &format!(
             "\n           an exit's clock may be read up to {} before the body is done (this processor's rdtsc does not wait for it):\n           that much may be the caller's own time instead; ranges take that in",
@@ -96,7 +103,7 @@ fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> 
         }
     }
     format!(
-        "in a loop of calls a call reads {} too long and costs its caller {}: taken out where it says corrected\n           \
+        "in a loop of calls a call reads {} too long and costs its caller {}: taken out where it says corrected\n{fused}           \
          in place {in_place}",
         range(cost.bias_ticks),
         range(cost.pair_ticks)

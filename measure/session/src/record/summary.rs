@@ -323,11 +323,15 @@ impl<'a> Closing<'a> {
         match self.probe_cost {
             Some(cost) => text_line!(
                 out,
-                "probe cost {} ticks a call ({}…{}) in a loop of calls, {} of them inside the measured time{}; tick = {:.3} ns",
+                "probe cost {} ticks a call ({}…{}) in a loop of calls, {} of them inside the measured time{}{}; tick = {:.3} ns",
                 cost.pair_ticks[1],
                 cost.pair_ticks[0],
                 cost.pair_ticks[2],
                 cost.bias_ticks[1],
+                cost.fused.map_or_else(String::new, |fused| format!(
+                    ", {} and {} where the begin has the stamp of the end before it",
+                    fused.pair_ticks[1], fused.bias_ticks[1]
+                )),
                 cost.memory_bound.map_or_else(String::new, |most| format!(
                     "; up to {} where a call misses the caches",
                     most.pair_ticks
