@@ -29,6 +29,9 @@
 use crate::measured::Measured;
 use hopscope_event::ProbeCost;
 
+/// Lowest, median and highest bias, and pair.
+type Cost = ([i128; 3], [i128; 3]);
+
 /// How often the bias and the pair are in a measured sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Taken {
@@ -161,21 +164,21 @@ impl Correction {
     /// `raw − biases·b − pairs·P` over the box of possible costs, of plain and of fused calls.
     fn sum(&self, raw: i128, biases: [i128; 2], pairs: [i128; 2]) -> Corrected {
         let costs = [(self.bias, self.pair), (self.fused_bias, self.fused_pair)];
-        let of_both = |cost: &dyn Fn(i128, ([i128; 3], [i128; 3])) -> (i128, i128)| {
-            let mut left = raw;
-            for n in 0..2 {
+        // Of both kinds: which of its costs its biases and pairs are taken out with.
+        let at = |chosen: &dyn Fn(i128, Cost) -> (i128, i128)| {
+            (0..2).fold(raw, |left, n| {
                 let (biases, pairs) = (biases[n], pairs[n]);
-                let (bias, pair) = cost(biases, costs[n]);
-                left = Taken { biases, pairs }.out_of(left, bias, pair);
-            }
-            left
+                let (bias, pair) = chosen(biases, costs[n]);
+                Taken { biases, pairs }.out_of(left, bias, pair)
+            })
         };
-        let median = of_both(&|_, (bias, pair)| (bias[1], pair[1]));
-        let high = of_both(&|biases, ([low, _, high], pair)| {
-            (if biases > 0 { low } else { high }, pair[0])
+        let median = at(&|_, (bias, pair)| (bias[1], pair[1]));
+        let high = at(&|biases, (bias, pair)| {
+            let highest = if biases > 0 { bias[0] } else { bias[2] };
+            (highest, pair[0])
         });
         let by_call = self.most.map(|(b_most, p_most)| {
-            of_both(&|biases, (bias, pair)| {
+            at(&|biases, (bias, pair)| {
                 let lowest = if biases > 0 {
                     b_most.max(bias[2])
                 } else {

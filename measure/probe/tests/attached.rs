@@ -11,6 +11,8 @@ mod deep;
 mod forked;
 #[path = "attached/full_stack.rs"]
 mod full_stack;
+#[path = "attached/fused.rs"]
+mod fused;
 #[path = "attached/held.rs"]
 mod held;
 #[path = "attached/instructions.rs"]

@@ -84,8 +84,9 @@ mod tests {
             entry,
             inclusive: (exit - entry) as i64,
             callee_ticks,
-            callees: 0,
-            descendants: 0,
+            callees: 0.into(),
+            descendants: 0.into(),
+            fused: false,
             suspended_ticks: 0,
             tail: false,
         }

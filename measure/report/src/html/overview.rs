@@ -275,8 +275,9 @@ mod tests {
                 entry: Tsc(5),
                 ticks,
                 callee_ticks: 0,
-                callees: 0,
-                descendants: 0,
+                callees: 0.into(),
+                descendants: 0.into(),
+                fused: false,
                 tail: false,
             });
         }

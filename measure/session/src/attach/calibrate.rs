@@ -199,15 +199,22 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         }));
     }
     let mut of_second = None;
+    let bare_of_leaf = bare[0][1];
     if let (Some(id), Some(bare)) = (second, bare_pairs) {
+        // Where in its ring a loop is has a part in what its calls cost: those of the first loop are timed again around it.
         loops.time(PAIRS_LOOP)?;
+        let before = loops.time(0)?[1];
         let probed = loops.time(PAIRS_LOOP)?;
         let mut records = Vec::new();
         if let Some(ring) = installed.pool().ring(context as usize) {
             ring.drain(&mut position, Visit::Live, usize::MAX, &mut records);
         }
-        let added = probed.map(|ticks| ticks_of((ticks - bare[1]).max(0)));
-        of_second = read_fused(&records, id).map(|read| (read, added));
+        let after = loops.time(0)?[1];
+        let plain = (before + after) / 2 - bare_of_leaf;
+        let added = probed.map(|ticks| (ticks - bare[1] - plain).max(0));
+        of_second = read_fused(&records, id)
+            .filter(|_| plain > 0)
+            .map(|read| (read, added.map(|ticks| ticks as f64 / plain as f64)));
     }
     let off_ticks = if options.switchable {
         Some(switched_off(&installed, &mut loops, &bare)?)
@@ -223,10 +230,10 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
     let missing = [of(2), of(3)].into_iter().flatten();
-    // What a pair adds beyond its first call, which costs what others do.
-    let fused = of_second.map(|(read, added)| FusedCost {
+    // What two calls add beyond the first one, which costs what others do.
+    let fused = of_second.map(|(read, parts)| FusedCost {
         bias_ticks: read.map(|ticks| ticks.saturating_sub(leaf.bare)),
-        pair_ticks: added.map(|ticks| ticks.saturating_sub(leaf.pair[1])),
+        pair_ticks: parts.map(|part| (part * leaf.pair[1] as f64).round() as u64),
     });
     let cost = ProbeCost {
         fused,

@@ -27,9 +27,10 @@ pub fn way_in(
     asm.rel32(Zone::Cold, &[0xe9], behind_probe, &[]);
 }
 
+const _: () = assert!(SLOTS_AT >= STRIDE);
+
 /// Displacement of a field of the record before that at rcx.
 const fn before(field: usize) -> u8 {
-    assert!(SLOTS_AT >= STRIDE);
     (SLOTS_AT - STRIDE + field) as u8
 }
 
