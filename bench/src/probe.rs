@@ -15,7 +15,7 @@ use hopscope_compare::stats::Spread;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-pub(crate) const EXECUTABLE: [&str; 14] = [
+pub(crate) const EXECUTABLE: [&str; 15] = [
     "hot_e5",
     "indep_e5",
     "rr_e5",
@@ -30,6 +30,7 @@ pub(crate) const EXECUTABLE: [&str; 14] = [
     "rr_e1000",
     "rr_emix",
     "tree_e",
+    "pipe_e",
 ];
 const LIBRARY: [&str; 9] = [
     "hot_l5", "indep_l5", "rr_l5", "hot_l20", "rr_l20", "hot_l100", "rr_l100", "rr_l1000",
@@ -206,6 +207,7 @@ fn summarise(
         ("empty_pair_rr", net("empty", "rr_e5")),
         ("record_pair_first_lap", net("record, first lap", "hot_e5")),
         ("record_pair_tree31", net("record", "tree_e")),
+        ("record_pair_pipeline", net("record", "pipe_e")),
         ("record_pair_lib", net("record", "hot_l5")),
         ("record_pair_lib_rr", net("record", "rr_l5")),
         // What the copies cost in instruction fetch: nothing but the detour, over 450 KB of code.
@@ -217,6 +219,7 @@ fn summarise(
         Goal::at_most("record_pair_rr", headline[1].1, 70.0),
         Goal::at_most("empty_pair", headline[2].1, 4.0),
         Goal::at_most("empty_pair_rr", headline[3].1, 11.0),
+        Goal::at_most("record_pair_pipeline", headline[6].1, 0.75 * floor_ticks),
     ];
     let complete = headline.iter().all(|(_, v)| v.is_some());
     let mut fields = json!({

@@ -15,7 +15,8 @@ pub struct Row {
     pub probe: String,
     /// Name of the phase: `hot_e5` = the same 5-instruction function of the executable, each
     /// call with the result of the one before; `indep_` = independent arguments; `rr_` = all of a
-    /// family in turn; `l` = in the shared object; `tree_e` = a tree of 31 calls.
+    /// family in turn; `l` = in the shared object; `tree_e` = a tree of 31 calls; `pipe_e` =
+    /// ten stages that a function calls right behind each other.
     pub phase: String,
     /// Ticks per call of the bare program, median.
     pub bare: f64,

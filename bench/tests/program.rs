@@ -31,7 +31,13 @@ fn program(name: &str, variant: Variant) -> Program {
 fn phases_count_the_calls_they_make() {
     let mut target = Target::start(&program("phases", Variant::Plain)).unwrap();
     let mut total = 0;
-    for (phase, unit) in [("hot_e5", 1), ("rr_e5", 20), ("rr_l5", 20), ("tree_e", 31)] {
+    for (phase, unit) in [
+        ("hot_e5", 1),
+        ("rr_e5", 20),
+        ("rr_l5", 20),
+        ("tree_e", 31),
+        ("pipe_e", 11),
+    ] {
         let took = target.run(phase, 1).unwrap();
         assert!(took.batches > 0, "{phase}");
         assert_eq!(took.calls_per_batch % unit, 0, "{phase}");

@@ -100,6 +100,11 @@ pub fn build(
         shop.compile("floors", include_str!("floors.c"), &[&floor_callee])?,
         shop.compile("phases", &generate::phases(plan), &[])?,
         shop.compile("tree", &generate::tree(), variant.function_options())?,
+        shop.compile(
+            "pipeline",
+            &generate::pipeline(),
+            variant.function_options(),
+        )?,
     ];
     for family in &plan.executable {
         let text = generate::family(Place::Executable, *family);

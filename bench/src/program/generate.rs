@@ -112,7 +112,11 @@ impl ProgramPlan {
 
     /// What selects all of them for `hopscope record -f`, the call tree included.
     pub fn patterns(&self) -> Vec<String> {
-        let mut patterns = vec!["hopscope-bench-program!tree_??".to_string()];
+        let own = ["tree_??", "stage_??", "pipeline"];
+        let mut patterns: Vec<String> = own
+            .iter()
+            .map(|name| format!("hopscope-bench-program!{name}"))
+            .collect();
         for (place, module) in [
             (Place::Executable, "hopscope-bench-program"),
             (Place::Library, "libhopscope-bench.so"),
@@ -183,6 +187,27 @@ pub(crate) fn tree() -> String {
     out
 }
 
+/// Stages of a packet pipeline: a function that calls ten others right behind each other, eleven calls a round.
+pub(crate) fn pipeline() -> String {
+    let mut out = String::new();
+    for n in 0..STAGES {
+        let _ = write!(
+            out,
+            "__attribute__((noipa)) long stage_{n:02}(long x)\n{{\n    return (x ^ {}) * {};\n}}\n",
+            n + 3,
+            2 * n + 3
+        );
+    }
+    out.push_str("__attribute__((noipa)) long pipeline(long x)\n{\n");
+    for n in 0..STAGES {
+        let _ = writeln!(out, "    x = stage_{n:02}(x);");
+    }
+    out.push_str("    return x + 1;\n}\n");
+    out
+}
+
+const STAGES: u32 = 10;
+
 fn declare(out: &mut String, place: Place, family: Family) {
     for n in 0..family.count {
         let _ = writeln!(out, "long {}(long);", name(place, family.body, n));
@@ -243,6 +268,9 @@ pub(crate) fn phases(plan: &ProgramPlan) -> String {
     out.push_str("long tree_00(long);\n");
     round(&mut out, "tree_e", std::iter::once("tree_00".to_string()));
     table.push(("tree_e".into(), 31));
+    out.push_str("long pipeline(long);\n");
+    round(&mut out, "pipe_e", std::iter::once("pipeline".to_string()));
+    table.push(("pipe_e".into(), STAGES + 1));
     for floor in FLOORS {
         let _ = writeln!(out, "phase_function {floor};");
         table.push((floor.into(), 0));
@@ -297,6 +325,7 @@ mod tests {
             "{\"rr_emix\", rr_emix, 1000}",
             "{\"rr_l1000\", rr_l1000, 50}",
             "{\"tree_e\", tree_e, 31}",
+            "{\"pipe_e\", pipe_e, 11}",
             "{\"floor_two_rdtsc\", floor_two_rdtsc, 0}",
         ] {
             assert!(text.contains(row), "{row}");

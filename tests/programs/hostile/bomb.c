@@ -16,7 +16,7 @@ int main(void) {
   unsigned char *arena = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (arena == MAP_FAILED)
     return 4;
-  uint32_t version = 3, patched = 2;
+  uint32_t version = 4, patched = 2;
   uint64_t json = SIZE - 64;
   memcpy(arena, "hopsARNA", 8);
   memcpy(arena + 8, &version, 4);

@@ -51,7 +51,7 @@ int main(void) {
   int len = snprintf((char *)arena + 64, SIZE - 64, TABLE, getpid(), at & ~4095ul,
                      (unsigned long)read, at, was[0], was[1], was[2], was[3], was[4], is[0], is[1],
                      is[2], is[3], is[4]);
-  uint32_t version = 3, patched = 2;
+  uint32_t version = 4, patched = 2;
   uint64_t json = len;
   memcpy(arena, "hopsARNA", 8);
   memcpy(arena + 8, &version, 4);

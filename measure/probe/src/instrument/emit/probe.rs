@@ -3,7 +3,6 @@
 //! Costs (one core, TSC ticks): `rdtsc` takes about 21–25 and hides most of the rest. So: no
 //! `pushf` (12), no `lock` (24), no `rdgsbase` (12), no `rdtscp` or `lfence` (22; unless asked for). The fast path
 //! uses the fs and gs segments only as prefixes of loads.
-use super::fused;
 use super::slow::Slow;
 use super::switch;
 use crate::instrument::asm::{Asm, Label, Zone};
@@ -220,7 +219,7 @@ fn store_stamped(
     asm.bytes(zone, &[0x48, 0x01, 0xd1]); // add rcx, rdx
     match stamp {
         Stamp::Clock => config.clock(asm, zone),
-        Stamp::ExitOf(before) => fused::stamp(asm, zone, config, before, word),
+        Stamp::ExitOf(before) => stamp_of_exit(asm, zone, config, before, word),
     }
     // mov qword [rcx + id_kind], imm: zeros in the stack word
     asm.bytes(zone, &[0x48, 0xc7, 0x41, slot(offset_of!(Record, id_kind))]);
@@ -237,8 +236,40 @@ fn store_stamped(
     asm.bytes(zone, &[0x89, 0x41 | field, slot(offset_of!(Record, stack))]);
 }
 
+const _: () = assert!(SLOTS_AT >= STRIDE);
+
+/// Displacement of a field of the record before that at rcx.
+const fn before(field: usize) -> u8 {
+    (SLOTS_AT - STRIDE + field) as u8
+}
+
+/// edx:eax = the time of the record before, where that is an exit of `function` with the stack word in `word`, else the clock.
+/// Before the first slot of a ring lies its header, which reads as no exit.
+fn stamp_of_exit(asm: &mut Asm, zone: Zone, config: &ProbeConfig, function: FunctionId, word: Reg) {
+    let (clock, stamped) = (asm.label(), asm.label());
+    // cmp [rcx + stack], word; jne clock
+    let (rex, field) = register_field(word);
+    asm.bytes(zone, rex);
+    asm.bytes(
+        zone,
+        &[0x39, 0x41 | field, before(offset_of!(Record, stack))],
+    );
+    asm.rel32(zone, &[0x0f, 0x85], clock, &[]);
+    // cmp dword [rcx + id_kind], imm; jne clock
+    asm.bytes(zone, &[0x81, 0x79, before(offset_of!(Record, id_kind))]);
+    asm.bytes(zone, &id_kind(function, RecordKind::Exit).to_le_bytes());
+    asm.rel32(zone, &[0x0f, 0x85], clock, &[]);
+    // mov eax, [rcx + tsc]; mov edx, [rcx + tsc + 4]: each as it was stored
+    asm.bytes(zone, &[0x8b, 0x41, before(offset_of!(Record, tsc))]);
+    asm.bytes(zone, &[0x8b, 0x51, before(offset_of!(Record, tsc) + 4)]);
+    asm.bind(zone, stamped);
+    asm.bind(Zone::Stub, clock);
+    config.clock(asm, Zone::Stub);
+    asm.rel32(Zone::Stub, &[0xe9], stamped, &[]);
+}
+
 /// What a 32-bit register is in an instruction: a prefix, and bits of the byte behind the opcode.
-pub(super) fn register_field(reg: Reg) -> (&'static [u8], u8) {
+fn register_field(reg: Reg) -> (&'static [u8], u8) {
     let rex: &[u8] = if reg.0 < 8 { &[] } else { &[0x44] };
     (rex, (reg.0 & 7) << 3)
 }
