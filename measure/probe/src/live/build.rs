@@ -1,61 +1,24 @@
 //! Copies of all selected functions, laid out in segments near the modules they come from.
-use super::asked::Asked;
 use super::frame_tables::{self, Framed, Modules};
 use super::fused::{FusedCall, Pairs, Word, Words};
 use super::led_slot::LedSlot;
+pub use super::selected::{Selected, Unwind};
 use super::site::{self, Patch};
 use crate::instrument::asm::{Asm, Label, LinkError, Zone};
-use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::liveness;
 use crate::instrument::body::refusal::Refusal;
-use crate::instrument::body::unit::{Piece, Unit};
+use crate::instrument::body::unit::Unit;
 use crate::instrument::capture::Capture;
 use crate::instrument::emit::body_copy::{Beside, Copier, Fused, LedLoop};
 use crate::instrument::emit::checked_copy;
 use crate::instrument::emit::frames::Part;
 use crate::instrument::emit::probe::ProbeConfig;
 use crate::instrument::emit::slow::{self, Slow, SlowConfig};
-use crate::locate::{Image, Load};
 use crate::progress::{self, Phase};
 use hopscope_event::FunctionId;
 use hopscope_process::maps::{Mapping, find_gap_outside};
 use std::collections::HashMap;
 use std::ops::Range;
-
-/// A function that was accepted, in one process.
-pub struct Selected<'a> {
-    pub id: FunctionId,
-    /// Of the file, as they were accepted; the first one begins with the entry.
-    pub pieces: Vec<Piece<'a>>,
-    pub red_zone_at_entry: bool,
-    /// Address in the process minus address in the file.
-    pub bias: u64,
-    /// Where its module is mapped, data included.
-    pub module: Range<u64>,
-    /// Of that module; `None`: whatever lies there.
-    pub load: Option<Load>,
-    /// Exceptions may land in it.
-    pub lands: bool,
-    pub captures: &'a [Capture],
-    /// Functions inlined into it that are timed.
-    pub inlined: &'a Crossings,
-    /// Its entry stays as it is: these lead into the copy.
-    pub slots: Option<&'a [LedSlot]>,
-    /// `None`: the copy gets no unwind tables.
-    pub unwind: Option<Unwind<'a>>,
-}
-
-/// How the frame of a copy can be unwound.
-#[derive(Clone, Copy)]
-pub struct Unwind<'a> {
-    pub image: &'a Image,
-    /// Where the unwinders of its process ask for tables.
-    pub asked: &'a [Asked],
-    /// Exceptions or the end of a thread may pass through it.
-    pub must: bool,
-    /// Something in its process unwinds, or looks at, stacks.
-    pub walked: bool,
-}
 
 /// Copies that lie together, with their slow path.
 pub struct Segment {
@@ -506,6 +469,8 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instrument::body::inlined::Crossings;
+    use crate::instrument::body::unit::Piece;
     use crate::instrument::emit::probe::Stores;
     use hopscope_event::layout::Context;
 

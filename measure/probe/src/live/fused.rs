@@ -3,8 +3,8 @@
 //! Such a word lies with the copies, and holds the function's own address until both functions are measured: then a way into
 //! its copy. It is given back before any entry is, and never led again: where one of both runs unmeasured for a while, the
 //! record before an entry could be of a call long ago.
-use super::build::Selected;
 use super::led_slot::GotPatch;
+use super::selected::Selected;
 use crate::instrument::asm::{Asm, Label, Zone};
 use crate::instrument::body::fused::{self, Behind};
 use crate::instrument::body::unit::Unit;

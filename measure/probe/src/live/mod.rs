@@ -35,6 +35,7 @@ mod retire;
 pub mod rings;
 mod search;
 mod searched;
+mod selected;
 mod settle;
 mod shared_rings;
 mod sharers;

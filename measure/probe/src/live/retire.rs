@@ -226,6 +226,7 @@ fn without_data(table: &PatchTable) -> PatchTable {
         patches: Vec::new(),
         loops: Vec::new(),
         slots: Vec::new(),
+        fused: Vec::new(),
         modules: Vec::new(),
         functions: Vec::new(),
         captures: Vec::new(),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::live::fused::FusedCall;
 use hopscope_event::layout::pool_bytes;
 use hopscope_event::{ClockSync, ProcessIx, Tsc, TscFrequency};
 use proptest::prelude::*;
@@ -26,6 +27,15 @@ fn slot(at: u64) -> GotPatch {
         function: CODE + 0x5000,
         found: CODE + 0x5000,
         replaced: COPIES + 32,
+    }
+}
+
+fn fused(at: u64) -> FusedCall {
+    FusedCall {
+        at,
+        function: CODE + 0x5000,
+        replaced: COPIES + 32,
+        sites: [CODE, CODE + 5],
     }
 }
 
@@ -66,6 +76,7 @@ pub(crate) fn table() -> PatchTable {
         ring_records_log2: 4,
         patches: vec![patch(CODE), patch(CODE + 5), patch(CODE + 0x3000)],
         slots: vec![slot(GOT), slot(GOT + 8)],
+        fused: vec![fused(COPIES + 0x1000), fused(COPIES + 0x1008)],
         ..PatchTable::new(meta, process, Vec::new(), Vec::new())
     }
 }
@@ -89,7 +100,7 @@ fn what_no_recorder_writes_is_refused() {
         len: 0x2000,
     };
     type Change<'a> = (&'a str, &'a dyn Fn(&mut PatchTable));
-    let changes: [Change; 15] = [
+    let changes: [Change; 19] = [
         ("copies", &|t| t.segments.push(huge)),
         ("area", &|t| t.segments.push(wrapping)),
         ("area", &|t| t.header = wrapping),
@@ -105,6 +116,10 @@ fn what_no_recorder_writes_is_refused() {
         ("slot", &|t| t.slots[1].replaced = CODE),
         ("slot", &|t| t.slots[1].at = u64::MAX - 3),
         ("slot", &|t| t.slots.swap(0, 1)),
+        ("between copies", &|t| t.fused[1].replaced = CODE),
+        ("between copies", &|t| t.fused[1].at = COPIES + 0x1ff9),
+        ("between copies", &|t| t.fused[1].at = u64::MAX - 3),
+        ("between copies", &|t| t.fused.swap(0, 1)),
     ];
     for (why, change) in changes {
         let mut changed = table();
