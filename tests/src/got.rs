@@ -263,6 +263,8 @@ fn restored() -> Result<()> {
             if round == 0 {
                 running.told("fork")?;
                 running.told("1")?;
+                // What it calls behind an answer is bound by the next one.
+                running.told("1")?;
             }
         }
     }
