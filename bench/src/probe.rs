@@ -77,8 +77,9 @@ const WAYS: [Way; 4] = [
 /// The tool's own measurement of its probes is not what is measured here.
 pub(crate) const NO_CALIBRATION: &str = "--no-calibration";
 
-/// Functions of the call tree.
+/// Functions of the call tree, and of the pipeline.
 const TREE: usize = 31;
+const PIPELINE: usize = 11;
 
 /// Records accounted for must be twice the calls made: otherwise the figures are of a program
 /// that was measured only in part.
@@ -144,7 +145,7 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
             let measured = pass(&mut target, phases, ms)?;
             let recorded = recording.stop()?;
             recorded.discard()?;
-            recorded.expect_functions(plan.functions() + TREE)?;
+            recorded.expect_functions(plan.functions() + TREE + PIPELINE)?;
             if !way.options.contains(&"--empty-probes") {
                 accounting.push(account(way, &recorded, target.calls - calls_before)?);
             }
