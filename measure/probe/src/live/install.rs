@@ -68,6 +68,14 @@ pub struct InstallOptions {
     pub fused_stamps: bool,
 }
 
+impl InstallOptions {
+    /// Whether stamps are fused. Not where calls run unmeasured at times: the record before an entry may then be of long ago.
+    pub fn fuses(&self) -> bool {
+        let records = self.stores == Stores::Records;
+        self.fused_stamps && records && !self.switchable && !self.ordered_stamps
+    }
+}
+
 /// A target that is being measured.
 pub struct Installed {
     pub pid: i32,
@@ -264,11 +272,8 @@ fn attempt(
     let mappings = maps::read(pid).map_err(LiveError::io(pid, "reading its memory map"))?;
     let pid_inside = procfs::pid_inside(pid).map_err(LiveError::io(pid, "reading its status"))?;
     let mut refused = standing::keep(pid, &memory, &mut selected)?;
-    let fuses = options.fused_stamps
-        && options.stores == Stores::Records
-        && !options.switchable
-        && !options.ordered_stamps
-        && table.counters.is_empty();
+    // What a fused call counts is not calibrated.
+    let fuses = options.fuses() && table.counters.is_empty();
     let emit = |selected: &[Selected]| build::emit(selected, &config, &slow, pid_inside, fuses);
     let (mut segments, mut not_movable) = emit(&selected)?;
     let homeless = place::without_room(&mappings, &segments);

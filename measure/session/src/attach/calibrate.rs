@@ -125,7 +125,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
             loops.time(which)
         })
         .collect::<std::result::Result<_, _>>()?;
-    let fuses = options.fused_stamps && !options.switchable && !options.ordered_stamps;
+    let fuses = options.fuses();
     let pairs: &[&str] = if fuses { &PAIRS } else { &[] };
     let bare_pairs = match fuses {
         true => {

@@ -15,7 +15,6 @@ use crate::instrument::emit::capture::{self, Captured};
 use crate::instrument::emit::dispatch::{self, Translated, Ways};
 use crate::instrument::emit::follow::Code;
 use crate::instrument::emit::frames::{Aside, Inserted, Part};
-use crate::instrument::emit::fused;
 use crate::instrument::emit::head;
 use crate::instrument::emit::inlined;
 use crate::instrument::emit::probe::{self, Live, ProbeConfig, Site, Stores};
@@ -26,8 +25,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 mod calls;
+mod fused;
 mod ways_in;
 
+pub use fused::Fused;
 pub use ways_in::LedLoop;
 
 /// What a copy is made with.
@@ -49,15 +50,6 @@ pub struct Beside<'a> {
     pub captures: &'a [Capture],
     pub inlined: &'a Crossings,
     pub fused: Fused<'a>,
-}
-
-/// Calls right behind the return of another one, whose entry has the time of that exit.
-#[derive(Clone, Copy)]
-pub struct Fused<'a> {
-    /// Those that the function makes, by their addresses: by these words.
-    pub calls: &'a HashMap<u64, Label>,
-    /// Those of the function: where they enter its copy, and whose exit comes before.
-    pub ways: &'a [(Label, FunctionId)],
 }
 
 /// Captures of one function, by place.
@@ -347,18 +339,6 @@ impl Copier<'_> {
         let asides = &mut parts[0].asides;
         asides.extend(as_there.filter(|a| !a.code.is_empty()));
         asides.sort_by_key(|a| (a.zone, a.code.start));
-    }
-
-    /// Behind the entry's probe.
-    fn ways_in(&mut self, site: Site, ways: &[(Label, FunctionId)], added: &mut Added) {
-        let behind_probe = self.asm.label();
-        self.asm.bind(Zone::Hot, behind_probe);
-        for (way, before) in ways {
-            let begin = self.asm.position(Zone::Cold);
-            let way = (*way, *before, behind_probe);
-            fused::way_in(self.asm, self.config, self.slow, site, way);
-            added.ways.push(begin..self.asm.position(Zone::Cold));
-        }
     }
 
     fn entry_capturing(&mut self, zone: Zone, site: Site, captures: &[Capture]) {
