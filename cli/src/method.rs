@@ -2,17 +2,22 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hopscope_probe::plan::Method;
 
-const ALL: [(&str, Method, &str); 3] = [
+const ALL: [(&str, Method, &str); 4] = [
     (
         "auto",
         Method::Auto,
-        "By a jump at the entry; where it has no room there, by GOT slots",
+        "By a jump at the entry; where it has no room there, by GOT slots; what was named and can be measured neither way, as with calls",
     ),
     ("jump", Method::Jump, "By a jump at the function's entry"),
     (
         "got",
         Method::Got,
         "By the GOT slots of modules that call it; the function stays as it is",
+    ),
+    (
+        "calls",
+        Method::Calls,
+        "Where it is called by its name, in the functions that call it; it stays as it is",
     ),
 ];
 

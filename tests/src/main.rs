@@ -10,6 +10,7 @@ mod bench_harness;
 mod breakpoints;
 mod browser;
 mod budget;
+mod by_name;
 mod called;
 mod captured;
 mod clobber;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
     breakpoints::register(&mut suite);
     browser::register(&mut suite);
     budget::register(&mut suite);
+    by_name::register(&mut suite);
     captured::register(&mut suite);
     clobber::register(&mut suite);
     command_line::register(&mut suite);

@@ -98,7 +98,11 @@ fn compiled(compiler: &str) -> Result<()> {
         counted[0] -= counted[1];
         for (callee, count) in CALLEES.iter().zip(&counted) {
             let calls = report.entries(&by(callee, "poll"));
-            ensure!(calls == *count, "{flags}: {callee}: {calls} of {count}");
+            ensure!(
+                calls == *count,
+                "{flags}: {callee}: {calls} of {count}: {:?}",
+                report.functions
+            );
         }
         let of_aligned = report.entries(&by("from_aligned", "aligned"));
         ensure!(of_aligned == counted[6], "{flags}: {of_aligned}");

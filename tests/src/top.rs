@@ -106,9 +106,11 @@ impl Paced {
 /// Each outer call made one inner call, and nothing is counted that was not there.
 fn lines() -> Result<()> {
     let target = Paced::start()?;
-    let out = target
-        .top(&["--raw", "--json", "-i", "200ms", "-d", "1s"])
-        .output()?;
+    // Room for all of a second's records, however long the reader waits for a processor.
+    let asked = [
+        "--raw", "--json", "-i", "200ms", "-d", "1s", "--buffer", "64M",
+    ];
+    let out = target.top(&asked).output()?;
     let said = String::from_utf8_lossy(&out.stdout);
     ensure!(
         out.status.success(),

@@ -2,9 +2,11 @@
 //! for each process the units to be moved.
 mod calls;
 mod choosing;
+mod in_callers;
 mod inlined;
 mod interposed;
 mod item;
+mod judging;
 mod later;
 mod noted;
 mod process;
@@ -28,12 +30,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use calls::PlacesOfCalls;
-use choosing::{Choice, Chosen, Home};
+use choosing::{Choice, Chosen};
+pub use in_callers::InCallers;
+use in_callers::Process;
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
 use interposed::Slots;
 pub use interposed::{CALLED_FROM, Method};
 pub use item::Item;
+use judging::Home;
 pub use later::Later;
 use process::Opened;
 
@@ -52,6 +57,10 @@ pub struct Plan {
     pub inlined: InlinedPlaces,
     /// Calls that are timed where they are made.
     pub calls: PlacesOfCalls,
+    /// Functions of which others' calls are timed, and not they themselves.
+    pub in_callers: Vec<InCallers>,
+    /// Whether there may be any.
+    pub times_in_callers: bool,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
     pub assume_no_exceptions: bool,
     /// How calls are led into copies.
@@ -163,10 +172,20 @@ impl Plan {
         if selections.iter().any(|s| s.inlined) {
             progress::begin(Phase::Inlined, opened.len());
         }
+        let known_slots = OnceCell::new();
+        let slots = || known_slots.get_or_init(|| Slots::of(pid, &opened));
+        let process = Process {
+            seen: &seen,
+            opened: &opened,
+            shadow_stack,
+        };
+        let mut by_name = self.timed_by_name(&process, selections, &left_out, &slots);
         let within: Vec<ByFunction> = opened
             .iter()
-            .map(|module| {
-                let found = self.within(module, selections, &left_out);
+            .enumerate()
+            .map(|(n, module)| {
+                let calls = by_name.of_module(n);
+                let found = self.within(module, selections, &left_out, calls);
                 progress::step(1);
                 found
             })
@@ -185,8 +204,6 @@ impl Plan {
             }
         }
         let choice = Choice::new(selections, &left_out, policy, self.method);
-        let known_slots = OnceCell::new();
-        let slots = || known_slots.get_or_init(|| Slots::of(pid, &opened));
         let mut chosen = Chosen::default();
         for (n, within) in within.iter().enumerate() {
             let tables = seen.tables(&opened, n);
@@ -198,7 +215,7 @@ impl Plan {
             let home = Home::of(&seen, &opened[n], within, process);
             for function in home.image.functions() {
                 progress::step(1);
-                self.choose(&choice, &slots, &home, function, &mut chosen);
+                self.choose(&choice, &slots, (&home, &by_name), function, &mut chosen);
             }
         }
         if let Some(Ok(slots)) = known_slots.get() {

@@ -1,5 +1,6 @@
 //! Running processes found, their functions chosen, and probes attached to them: of `record`, and of `top`.
 mod calibrate;
+pub(crate) mod calls;
 pub(crate) mod captures;
 mod exited_targets;
 pub(crate) mod following;

@@ -5,6 +5,7 @@ use hopscope_tests::{Target, compile};
 use nix::sys::signal::Signal;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const SOURCES: [&str; 5] = [
@@ -17,21 +18,34 @@ const SOURCES: [&str; 5] = [
 
 pub(super) struct Torturer {
     pub(super) target: Target,
-    mode: &'static str,
+    pub(super) mode: &'static str,
 }
 
 impl Torturer {
     pub(super) fn start(mode: &'static str) -> Result<Torturer> {
+        Torturer::start_with(mode, &[])
+    }
+
+    /// It answers `rdpmc`.
+    pub(super) fn start_counting(mode: &'static str) -> Result<Torturer> {
+        Torturer::start_with(
+            mode,
+            &[("LD_PRELOAD", crate::counted::program::emulator()?)],
+        )
+    }
+
+    fn start_with(mode: &'static str, variables: &[(&str, PathBuf)]) -> Result<Torturer> {
         let headers = crate::headers("torture")?;
-        let flags = ["-O2", "-pthread", "-ldl", &headers];
+        let flags = ["-O2", "-g", "-pthread", "-ldl", &headers];
         let program = compile("gcc", &SOURCES, &flags)?;
         let plug_in = compile(
             "gcc",
             &["torture/work.c"],
-            &["-O2", "-shared", "-fPIC", &headers],
+            &["-O2", "-g", "-shared", "-fPIC", &headers],
         )?;
         let mut command = Command::new(program);
         command.arg(mode).arg(plug_in).stdout(Stdio::piped());
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         Ok(Torturer {
             target: Target::spawn(&mut command)?,
             mode,

@@ -100,6 +100,11 @@ impl Pattern {
         }
     }
 
+    /// A function's name, without wildcards.
+    pub fn is_one_name(&self) -> bool {
+        matches!(self.name, Name::Exact(_))
+    }
+
     /// `module` is the path of the executable or library, or its last part.
     pub fn matches_module(&self, module: &str) -> bool {
         match &self.module {

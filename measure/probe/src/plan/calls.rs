@@ -8,7 +8,7 @@ use crate::locate::names::demangle;
 use crate::locate::pattern::Pattern;
 use crate::locate::{Function, Image};
 use hopscope_event::{FunctionEntry, FunctionId, callee};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of calls that were asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub struct PlacesOfCalls {
 pub(super) struct Calls {
     pointers: bool,
     named: Vec<Pattern>,
+    /// Those that lie there in the same module.
+    pub(super) functions: BTreeSet<u64>,
+    /// Of other modules, or by a slot of this one's.
+    pub(super) imports: BTreeSet<String>,
 }
 
 /// By the functions that call, of those in one module.
@@ -68,8 +72,14 @@ impl ChosenCallees {
         let Some((name, raw)) = name else {
             return calls.pointers.then(|| (self.number(None), true));
         };
-        let wanted = |p: &Pattern| p.matches_name(&image.path().to_string_lossy(), &name, &raw);
-        if !calls.named.iter().any(wanted) {
+        let is_wanted = match called {
+            Called::Function(svma) if image.stub_symbol(svma).is_none() => {
+                calls.functions.contains(&svma)
+            }
+            _ => calls.imports.contains(&raw),
+        };
+        let matches = |p: &Pattern| p.matches_name(&image.path().to_string_lossy(), &name, &raw);
+        if !is_wanted && !calls.named.iter().any(matches) {
             return None;
         }
         if let Some(why) = never::reason(&raw) {

@@ -1,25 +1,22 @@
 //! One function after the other: whether it is asked for, and how it is measured.
+use super::Plan;
 use super::calls::ChosenCallees;
-use super::inlined::ByFunction;
-use super::interposed::{self, Led, Method, Slots};
+use super::in_callers::ByName;
+use super::interposed::{Led, Method};
 use super::item::{Frames, Item};
-use super::process::{Opened, Seen};
-use super::{Plan, accept};
+use super::judging::{FoundSlots, Home, judged};
 use crate::counters::events;
 use crate::instrument::body::inlined::Crossings;
 use crate::instrument::body::unit::{Piece, Unit};
-use crate::instrument::body::verdict::{self, ProcessTraits};
+use crate::instrument::body::verdict;
 use crate::instrument::body::{NoSlot, Refusal};
 use crate::instrument::capture::Capture;
 use crate::instrument::capture::parse::{Expr, Selection, Wanted};
 use crate::instrument::resolve::{Policy, Subject, resolve};
 use crate::live::asked::Asked;
 use crate::locate::pattern::Pattern;
-use crate::locate::{self, Function, Image, Load, MappedModule, basename};
-use hopscope_event::table::ModuleIx;
+use crate::locate::{self, Function, Load};
 use hopscope_event::{CapturePlace, FunctionId};
-use hopscope_process::AttachError;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What was asked for, of the modules that it names.
@@ -30,41 +27,6 @@ pub(super) struct Choice<'a> {
     method: Method,
     /// What is asked for by a slot is known by the slot's name, too: what an IFUNC was resolved to has no other.
     by_slots: bool,
-}
-
-/// The module that functions are in, in its process.
-pub(super) struct Home<'a> {
-    pub(super) module: &'a MappedModule,
-    pub(super) image: &'a Arc<Image>,
-    pub(super) ix: ModuleIx,
-    pub(super) base: &'a str,
-    pub(super) path: Cow<'a, str>,
-    pub(super) within: &'a ByFunction,
-    pub(super) process: ProcessTraits<'a>,
-    /// Where unwinders ask for tables, if they can be answered.
-    pub(super) asked: Option<&'a Arc<[Asked]>>,
-    pub(super) walked: bool,
-}
-
-impl<'a> Home<'a> {
-    pub(super) fn of(
-        seen: &'a Seen,
-        (module, image, ix): &'a Opened<'a>,
-        within: &'a ByFunction,
-        process: ProcessTraits<'a>,
-    ) -> Home<'a> {
-        Home {
-            module,
-            image,
-            ix: *ix,
-            base: basename(&module.path),
-            path: module.path.to_string_lossy(),
-            within,
-            process,
-            asked: seen.asked.as_ref().ok(),
-            walked: seen.walked,
-        }
-    }
 }
 
 #[derive(Default)]
@@ -78,8 +40,6 @@ pub(super) struct Chosen {
     /// Functions that were asked for what they call, and call nothing of that.
     pub(super) call_nothing: usize,
 }
-
-pub(super) type FoundSlots = Result<Slots, AttachError>;
 
 impl<'a> Choice<'a> {
     pub(super) fn new(
@@ -105,7 +65,7 @@ impl Plan {
         &mut self,
         choice: &Choice,
         slots: &impl Fn() -> &'s FoundSlots,
-        home: &Home,
+        (home, by_name): (&Home, &ByName),
         function: &Function,
         chosen: &mut Chosen,
     ) {
@@ -138,19 +98,13 @@ impl Plan {
             None => callers(choice.selections, &home.path, function),
             Some(_) => Vec::new(),
         };
-        let judge = |entry_stays| {
-            let process = ProcessTraits {
-                entry_stays,
-                ..home.process
-            };
-            accept(home.module, home.image, function, process)
-        };
-        let led = || match slots() {
-            Ok(slots) => slots.to(address, &callers),
-            Err(why) => Err(NoSlot::Unknown(why.to_string().into())),
-        };
-        let method = (choice.method, !callers.is_empty());
-        match interposed::choose(method, || judge(false), || judge(true), led) {
+        if by_name.has(home.ix, function) {
+            chosen.matched += 1;
+            if around.is_none() {
+                return;
+            }
+        }
+        match judged(home, function, (choice.method, &callers), slots) {
             Ok(((unit, pieces), led)) => {
                 let calls = around.and_then(|around| around.calls);
                 let for_calls_alone = || {

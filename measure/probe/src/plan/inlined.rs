@@ -56,9 +56,26 @@ pub(super) struct ByFunction {
 }
 
 impl ByFunction {
-    /// What functions call, where that is asked for.
-    pub(super) fn add_calls(&mut self, image: &Image, path: &str, selections: &[Selection]) {
+    /// What functions call, where that is asked for; `by_name`: of those whose calls are timed instead of them.
+    pub(super) fn add_calls(
+        &mut self,
+        image: &Image,
+        path: &str,
+        selections: &[Selection],
+        by_name: BTreeMap<u64, Calls>,
+    ) {
         self.calls = calls::of_functions(image, path, selections);
+        for (
+            caller,
+            Calls {
+                functions, imports, ..
+            },
+        ) in by_name
+        {
+            let calls = self.calls.entry(caller).or_default();
+            calls.functions.extend(functions);
+            calls.imports.extend(imports);
+        }
         if self.calls.is_empty() {
             return;
         }

@@ -12,13 +12,16 @@ use std::sync::Arc;
 /// How calls are led into the copies of functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// By a jump where it has room, else by GOT slots where there are any.
+    /// By a jump where it has room, else by GOT slots where there are any. What was named and cannot be measured so is timed
+    /// where it is called.
     #[default]
     Auto,
     /// By a jump at the function's entry: whoever calls it.
     Jump,
     /// By the GOT slots of modules that call it: nothing is written to the function.
     Got,
+    /// Not at all: calls are timed where they are made.
+    Calls,
 }
 
 /// Behind the name of a function, before those of the modules.
@@ -37,17 +40,17 @@ pub(super) struct Led {
 /// The slots of a process.
 pub(super) struct Slots {
     /// By the address that they hold, or are going to.
-    by_function: HashMap<u64, Vec<Slot>>,
+    pub(super) by_function: HashMap<u64, Vec<Slot>>,
     images: Vec<Arc<Image>>,
     paths: Vec<String>,
     /// Files whose slots are not known.
     pub(super) unknown: Vec<String>,
 }
 
-struct Slot {
+pub(super) struct Slot {
     /// Of the process, by number: the one that calls.
-    module: usize,
-    of_file: GotSlot,
+    pub(super) module: usize,
+    pub(super) of_file: GotSlot,
     led: LedSlot,
 }
 
@@ -219,7 +222,7 @@ pub(super) fn choose<T>(
         return Ok((accepted, Some(led().map_err(Refusal::NoSlot)?)));
     }
     match by_jump() {
-        Err(why) if method == Method::Auto && why.is_of_the_entry() => match led() {
+        Err(why) if method != Method::Jump && why.is_of_the_entry() => match led() {
             Ok(led) => Ok((by_slots()?, Some(led))),
             Err(_) => Err(why),
         },

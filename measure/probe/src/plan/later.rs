@@ -1,7 +1,10 @@
 //! What a process loads while it is recorded: the same selections, of modules that were not there when it was looked into.
-use super::choosing::{Choice, Chosen, FoundSlots, Home};
+use super::calls::Calls;
+use super::choosing::{Choice, Chosen};
+use super::in_callers::ByName;
 use super::inlined::ByFunction;
 use super::interposed::Slots;
+use super::judging::{FoundSlots, Home};
 use super::process::Opened;
 use super::{Item, Plan, PlanError};
 use crate::instrument::body::verdict::ProcessTraits;
@@ -12,7 +15,7 @@ use crate::locate::module_names::ModuleNames;
 use crate::locate::{self, MappedModule, basename};
 use hopscope_event::FunctionId;
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 /// What came of looking into a process again.
@@ -41,6 +44,7 @@ impl Plan {
         let refused = self.refused.clone();
         let (excluded, left_out) = (self.excluded.clone(), self.left_out.clone());
         let (follows_loads, matched) = (self.follows_loads, self.matched.clone());
+        let (times_in_callers, in_callers) = (self.times_in_callers, self.in_callers.clone());
         move || Plan {
             modules,
             functions,
@@ -65,6 +69,8 @@ impl Plan {
             left_out,
             follows_loads,
             matched,
+            times_in_callers,
+            in_callers,
             // Read anew, and only once they are needed; watches are the recorder's.
             watches: HashMap::new(),
             lines: HashMap::new(),
@@ -153,10 +159,11 @@ impl Plan {
         let slots = || known_slots.get_or_init(|| Slots::of(pid, &opened));
         let slots_of_new: FoundSlots = Slots::of(pid, &opened).map(|s| s.only_of(is_of_new));
         let choice = Choice::new(selections, &left_out, policy, self.method);
+        let by_name = ByName::default();
         let (mut chosen, nothing) = (Chosen::default(), ByFunction::default());
         for n in 0..opened.len() {
             let within = match is_of_new(n) {
-                true => self.within(&opened[n], selections, &left_out),
+                true => self.within(&opened[n], selections, &left_out, BTreeMap::new()),
                 false => ByFunction::default(),
             };
             let tables = seen.tables(&opened, n);
@@ -168,7 +175,7 @@ impl Plan {
             if is_of_new(n) {
                 let home = Home::of(&seen, &opened[n], &within, process);
                 for function in home.image.functions() {
-                    self.choose(&choice, &slots, &home, function, &mut chosen);
+                    self.choose(&choice, &slots, (&home, &by_name), function, &mut chosen);
                 }
                 continue;
             }
@@ -178,7 +185,8 @@ impl Plan {
             let bias = home.module.bias;
             for function in functions.filter(|f| of_new.lead_to(f.svma.wrapping_add(bias))) {
                 let mut called = Chosen::default();
-                self.choose(&choice, &|| &slots_of_new, &home, function, &mut called);
+                let home = (&home, &by_name);
+                self.choose(&choice, &|| &slots_of_new, home, function, &mut called);
                 // What has a jump at its entry is measured already, whoever calls it.
                 called.items.retain(|item| item.slots.is_some());
                 chosen.items.append(&mut called.items);
@@ -196,10 +204,11 @@ impl Plan {
         (module, image, ix): &Opened,
         selections: &[Selection],
         left_out: &[locate::pattern::Pattern],
+        by_name: BTreeMap<u64, Calls>,
     ) -> ByFunction {
         let path = module.path.to_string_lossy();
         let mut found = self.inlined_in(image, *ix, &path, selections, left_out);
-        found.add_calls(image, &path, selections);
+        found.add_calls(image, &path, selections, by_name);
         found
     }
 }

@@ -114,7 +114,7 @@ impl Callees {
     pub fn of_plan(plan: &Plan, pid: i32, next: Rc<Numbering>) -> Option<Callees> {
         let files = plan.files();
         let files = files.map(|(path, image, ix)| (path.clone(), (Some(image.clone()), ix)));
-        let names = || Names::new(pid, files.collect());
+        let names = || Names::new(pid, files.collect(), plan.loads(pid));
         Callees::of(&plan.functions, &plan.captures, next, names)
     }
 

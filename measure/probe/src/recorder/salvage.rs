@@ -36,7 +36,7 @@ pub fn salvage<W: Write>(
     let next = Numbering::after(all.functions.len(), all.modules.len());
     let files = all.modules.iter();
     let files = files.map(|module| (module.path.as_str().into(), (None, module.ix)));
-    let names = || Names::new(table.target, files.collect());
+    let names = || Names::new(table.target, files.collect(), &[]);
     let mut callees = Callees::of(&all.functions, &all.captures, next, names);
     let mut counts = RingCounts::default();
     let mut numbers = Numbers::default();

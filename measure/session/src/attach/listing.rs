@@ -1,5 +1,5 @@
 //! What would be measured of which functions, and why others are refused.
-use super::captures;
+use super::{calls, captures};
 use crate::error::Result;
 use crate::status::text_line;
 use hopscope_event::{CaptureEntry, CaptureMethod, CapturePlace, FunctionId};
@@ -41,6 +41,7 @@ pub(crate) fn write(plan: &Plan, json: bool) -> Result<()> {
             }
         }
     }
+    calls::list(&mut out, plan, json)?;
     for r in &plan.refusals {
         if json {
             let line = serde_json::json!({"type": "function", "schema": 1, "module": r.module, "name": r.name,

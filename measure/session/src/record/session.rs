@@ -7,7 +7,7 @@ use super::sampling::{self, Asked};
 use super::slices::Beside;
 use super::{RecordRequest, budget, check_cost, dry_stop};
 use crate::attach::{
-    Running, Shown, attach, following, prepare, report_failures, require_functions, targets,
+    Running, Shown, attach, calls, following, prepare, report_failures, require_functions, targets,
     watched, with_calibration, with_counters, write_listing, write_ready,
 };
 use crate::error::{Context, Result, refuse};
@@ -59,11 +59,12 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
             "--check-cost switches functions off where they are entered, which inlined ones are not: leave out one of the two"
         );
     }
-    let calls = selections.iter().any(|s| s.calls.is_some());
+    let calls = calls::are_asked_for(&selections, request.attach.method)?;
     if calls && request.follow_dlopen {
         refuse!("{}", following::NOT_WITH_CALLS);
     }
-    if calls && (request.budget_percent.is_some() || request.check_cost.is_some()) {
+    let takes_probes_away = request.budget_percent.is_some() || request.check_cost.is_some();
+    if calls && takes_probes_away {
         refuse!(
             "--budget and --check-cost take the probes of functions away, and those around calls (calls:) are in the function that calls: leave out one of the two"
         );
@@ -85,6 +86,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
     plan.counters = counting::chosen(names, request.attach.emulate_counters)?;
     plan.method = request.attach.method;
     plan.follows_loads = request.follow_dlopen;
+    plan.times_in_callers = !request.follow_dlopen && !takes_probes_away;
     let shown = Shown::begin();
     let running: Vec<Running> = pids.iter().map(|pid| Running::now(*pid)).collect();
     let (mut wanted, mut failures) = (Vec::new(), Vec::new());

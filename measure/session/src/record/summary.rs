@@ -2,7 +2,7 @@
 use super::flight::Saved;
 use super::slices::SlicesDone;
 use super::{RecordRequest, budget, check_cost, stops};
-use crate::attach::{captures, left_out};
+use crate::attach::{calls, captures, left_out};
 use crate::error::Result;
 use crate::slowdown;
 use crate::status::text_line;
@@ -89,13 +89,16 @@ pub(super) struct KeptPart<'a> {
 struct CallsPart {
     places: usize,
     refused: usize,
+    /// Functions that are not measured themselves.
+    instead_of: usize,
 }
 
 impl CallsPart {
-    fn of(calls: PlacesOfCalls) -> Option<CallsPart> {
-        (calls != PlacesOfCalls::default()).then_some(CallsPart {
-            places: calls.timed,
-            refused: calls.refused,
+    fn of(plan: &Plan) -> Option<CallsPart> {
+        (plan.calls != PlacesOfCalls::default()).then_some(CallsPart {
+            places: plan.calls.timed,
+            refused: plan.calls.refused,
+            instead_of: plan.in_callers.len(),
         })
     }
 
@@ -235,7 +238,7 @@ impl<'a> Closing<'a> {
             end,
             functions: plan.functions.len(),
             inlined: InlinedPart::of(&plan.inlined),
-            calls: CallsPart::of(plan.calls),
+            calls: CallsPart::of(plan),
             refused: plan.refusals.len(),
             left_out: plan.left_out(),
             refused_by_reason: reasons,
@@ -295,6 +298,7 @@ impl<'a> Closing<'a> {
         }
         if let Some(calls) = &self.calls {
             calls.text(out)?;
+            calls::print(out, self.plan)?;
         }
         self.end.choice.text(out)?;
         if let Some(budget) = self.end.choice.budget {

@@ -5,7 +5,7 @@ use super::request::TopRequest;
 use super::show::show;
 use super::shown::Shown;
 use crate::attach::{
-    attach, following, prepare, report_failures, require_functions, targets, watched,
+    attach, calls, following, prepare, report_failures, require_functions, targets, watched,
     with_calibration, write_ready,
 };
 use crate::error::{Context, Result, refuse};
@@ -82,7 +82,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let selections: Vec<_> = functions
         .map(|text| Selection::without_captures(text))
         .collect::<std::result::Result<_, _>>()?;
-    let calls = selections.iter().any(|s| s.calls.is_some());
+    let calls = calls::are_asked_for(&selections, asked.method)?;
     if calls && request.follow_dlopen {
         refuse!("{}", following::NOT_WITH_CALLS);
     }
@@ -92,6 +92,7 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     );
     plan.method = asked.method;
     plan.follows_loads = request.follow_dlopen;
+    plan.times_in_callers = !request.follow_dlopen;
     let (mut wanted, mut judged) = (Vec::new(), HashMap::new());
     let mut failures = Vec::new();
     for (n, pid) in targets::pids(asked)?.into_iter().enumerate() {
@@ -136,6 +137,10 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
     // The screen would hide what is said now, and whoever waits for the file would wait for ever.
     write_ready(asked, &pids)?;
+    for one in plan.in_callers.iter().filter(|one| one.why.is_some()) {
+        let (module, name) = (&one.module, &one.name);
+        crate::status::say!("{module}!{name}: {}", calls::described(one));
+    }
     if !plan.refusals.is_empty() {
         let n = plan.refusals.len();
         crate::status::say!("{n} matching functions are refused; hopscope functions shows why");

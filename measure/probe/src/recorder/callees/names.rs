@@ -50,7 +50,8 @@ pub(super) enum Module {
 }
 
 impl Names {
-    pub fn new(pid: i32, files: Files) -> Names {
+    /// `loads`: what the process had mapped when it was looked into, if that is known.
+    pub fn new(pid: i32, files: Files, loads: &[MappedModule]) -> Names {
         let mut names = Names {
             pid,
             files,
@@ -58,9 +59,22 @@ impl Names {
             vdso: None,
             looked: false,
         };
-        // It may have ended by the time its first records are read.
+        // It may have ended by the time its first records are read, or even now.
         names.look();
+        if names.modules.is_empty() {
+            names.modules = loads.iter().map(|load| names.was(load)).collect();
+        }
         names
+    }
+
+    /// As it was before the process ended.
+    fn was(&self, module: &MappedModule) -> Known {
+        let file = self.files.get(&module.path);
+        Known {
+            image: file.and_then(|(image, _)| image.clone()),
+            ix: file.map(|(_, ix)| *ix),
+            module: module.clone(),
+        }
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -69,7 +83,7 @@ impl Names {
 
     /// The same for a child.
     pub(super) fn of_child(&self, pid: i32) -> Names {
-        Names::new(pid, self.files.clone())
+        Names::new(pid, self.files.clone(), &[])
     }
 
     /// Nothing is known of it.

@@ -1,5 +1,7 @@
 use super::*;
+use crate::locate::{Image, MappedModule};
 use hopscope_event::{Value, callee};
+use std::sync::Arc;
 
 const CALLS: FunctionId = FunctionId(1);
 /// Of no process.
@@ -24,7 +26,7 @@ fn callees() -> Callees {
         function(1, &callee::name(callee::UNKNOWN, "main_loop")),
     ];
     let next = Numbering::after(2, 1);
-    let names = || Names::new(PID, Files::new());
+    let names = || Names::new(PID, Files::new(), &[]);
     Callees::of(&functions, &[callee::row(CALLS)], next, names).expect("there are calls")
 }
 
@@ -126,4 +128,24 @@ fn code_without_end_is_not_told_apart() {
     assert_eq!(callees.take_new().functions.len(), CALLEES_MAX);
     let note = callees.note(7).expect("some are unknown");
     assert!(note.starts_with("process 7: 3 calls"), "{note}");
+}
+
+/// It ended between being attached to and being looked at again.
+#[test]
+fn callees_of_a_process_that_is_gone_have_names() {
+    let own = std::process::id() as i32;
+    let loads = crate::locate::mapped_modules(own).unwrap();
+    let exe = std::env::current_exe().unwrap();
+    let program = loads.iter().find(|m| m.path == exe).unwrap();
+    let image = Arc::new(Image::open_mapped(own, program).unwrap());
+    let function = image.functions().iter().find(|f| f.size > 8).unwrap();
+    let address = function.svma.wrapping_add(program.bias);
+    let named = |loads: &[MappedModule]| {
+        let files = [(exe.clone(), (Some(image.clone()), ModuleIx(3)))];
+        let mut names = Names::new(PID, files.into_iter().collect(), loads);
+        names.begin();
+        names.of(address).name
+    };
+    assert_eq!(named(&loads), function.name);
+    assert_eq!(named(&[]), format!("{address:#x}"));
 }

@@ -1,0 +1,75 @@
+//! Calls that are timed where they are made: when they are, and which functions are not measured but where they are called.
+use crate::error::{Result, refuse};
+use crate::status::text_line;
+use hopscope_probe::instrument::capture::parse::Selection;
+use hopscope_probe::plan::{InCallers, Method, Plan};
+use std::io::Write;
+
+/// Whether calls are asked for, rather than functions.
+///
+/// # Errors
+/// With what is taken along of functions, where none is measured.
+pub(crate) fn are_asked_for(selections: &[Selection], method: Method) -> Result<bool> {
+    if method != Method::Calls {
+        return Ok(selections.iter().any(|s| s.calls.is_some()));
+    }
+    if selections.iter().any(|s| !s.captures.is_empty()) {
+        refuse!(
+            "--method calls leaves functions as they are, and values and counters are taken along at their entries: leave out one of the two"
+        );
+    }
+    Ok(true)
+}
+
+/// As it is said of one.
+pub(crate) fn described(one: &InCallers) -> String {
+    let mut text = match one.callers {
+        1 => "timed in the 1 function that calls it by its name".to_owned(),
+        n => format!("timed in the {n} functions that call it by its name"),
+    };
+    let mut not_timed = Vec::new();
+    match one.jumps {
+        0 => {}
+        1 => not_timed.push("1 function that ends in a jump to it".to_owned()),
+        n => not_timed.push(format!("{n} functions that end in a jump to it")),
+    }
+    if one.is_pointed_to {
+        not_timed.push("calls through pointers".to_owned());
+    }
+    if !not_timed.is_empty() {
+        text += &format!(", not in {}", not_timed.join(", "));
+    }
+    match &one.why {
+        Some(why) => format!("{text}; not measured itself: {why}"),
+        None => text,
+    }
+}
+
+/// A line for each that was not asked for so.
+pub(crate) fn print(out: &mut impl Write, plan: &Plan) -> std::io::Result<()> {
+    for one in plan.in_callers.iter().filter(|one| one.why.is_some()) {
+        text_line!(out, "{}!{}: {}", one.module, one.name, described(one))?;
+    }
+    Ok(())
+}
+
+/// A line for each, of `--dry-run`.
+pub(crate) fn list(out: &mut impl Write, plan: &Plan, json: bool) -> std::io::Result<()> {
+    for one in &plan.in_callers {
+        if json {
+            let line = serde_json::json!({"type": "function", "schema": 1, "module": one.module, "name": one.name,
+                "svma": one.svma, "verdict": "in_callers", "reason": one.why, "callers": one.callers, "jumps": one.jumps,
+                "is_pointed_to": one.is_pointed_to});
+            writeln!(out, "{line}")?;
+        } else {
+            text_line!(
+                out,
+                "calls    {}!{}: {}",
+                one.module,
+                one.name,
+                described(one)
+            )?;
+        }
+    }
+    Ok(())
+}
