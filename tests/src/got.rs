@@ -30,6 +30,12 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("got::what_an_ifunc_chose", &[Gcc], ifunc);
     suite.case("got::exceptions_pass", &[Gcc, Gxx], exceptions);
     suite.case("got::redis_and_its_libraries", &[Redis], redis);
+    for method in ["got", "auto"] {
+        let name = format!("got::a_compiler_with_everything_measured_{method}");
+        let case = suite.case(name, &[Clang, Gxx], move || compiler(method));
+        // Its 219,000 functions are judged for half a minute.
+        case.soak();
+    }
 }
 
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -401,5 +407,45 @@ fn redis() -> Result<()> {
     // It waits in a frame that holds old addresses of copies, maybe; nothing leads there, and it can be recorded again.
     let again = Recording::start_command(got(target.pid(), &["*->libc.so.6!read"], &file), &file)?;
     again.stop()?;
+    Ok(())
+}
+
+/// clang with libclang-cpp and libLLVM: what it makes is the same, by the byte.
+fn compiler(method: &str) -> Result<()> {
+    let dir = scratch();
+    let source = hopscope_tests::paths::programs().join("unwound/ways.cpp");
+    let compiled = |out: &Path| {
+        let mut words = vec!["clang++".into(), "-O2".into(), "-c".into(), "-o".into()];
+        words.extend([out.to_path_buf(), source.clone()]);
+        words
+    };
+    let (bare, measured) = (dir.join("bare.o"), dir.join("measured.o"));
+    let words: Vec<PathBuf> = compiled(&bare);
+    run(Command::new(&words[0]).args(&words[1..]))?.expect_code(0)?;
+    let file = dir.join("compiler.hop");
+    let mut record = Command::new(hopscope_bin());
+    record.args([
+        "record",
+        "--json",
+        "--no-calibration",
+        "--max-overhead",
+        "1e9",
+    ]);
+    record.args(["--buffer", "64M", "-f", "*", "--method", method, "-o"]);
+    record.arg(&file).arg("--").args(compiled(&measured));
+    let out = run(&mut record)?.expect_code(0)?;
+    ensure!(
+        fs::read(&bare)? == fs::read(&measured)?,
+        "another object came out: {out:?}"
+    );
+    let report = Report::read(&file)?;
+    report.expect_balanced()?;
+    let least = if method == "got" { 500 } else { 10_000 };
+    ensure!(
+        report.functions.len() > least,
+        "{} functions: {}",
+        report.functions.len(),
+        report.summary
+    );
     Ok(())
 }

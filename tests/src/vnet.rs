@@ -5,7 +5,7 @@ use hopscope_tests::{Requirement, Suite, hopscope};
 use serde_json::Value;
 
 mod device;
-mod dpdk;
+pub(crate) mod dpdk;
 mod drive;
 mod front_end;
 mod guest;

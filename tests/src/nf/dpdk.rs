@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 
 mod forwarder;
+mod graph;
 mod packets;
 mod rules;
 
@@ -27,6 +28,11 @@ pub(super) fn register(suite: &mut Suite) {
     suite
         .case("nf::dpdk_names_what_its_loop_calls", needs, drivers)
         .in_turn();
+    suite.case(
+        "nf::dpdk_shows_the_parts_of_a_graphs_node",
+        needs,
+        graph::parts,
+    );
     for (name, lookup) in [
         ("access_list", Lookup::Acl),
         ("longest_prefix", Lookup::Lpm),

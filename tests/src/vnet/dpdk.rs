@@ -74,7 +74,7 @@ pub(super) fn every_byte(case: &Case) -> Result<()> {
             ("--veth=near", "far")
         }
     };
-    let peer = build("dpdk/virtio_peer.c")?;
+    let peer = build("dpdk/virtio_peer.c", &["-O2"])?;
     let place = network::Place::new()?;
     let socket = place.join("vnet.sock");
     let back_end = BackEnd::start(&socket, &[&[port], case.serve].concat())?;
@@ -249,12 +249,13 @@ impl BackEnd {
     }
 }
 
-pub(super) fn build(source: &str) -> Result<PathBuf> {
+pub(crate) fn build(source: &str, options: &[&str]) -> Result<PathBuf> {
     let flags = |what| -> Result<Vec<String>> {
         let out = run(Command::new("pkg-config").args([what, "libdpdk"]))?.expect_code(0)?;
         Ok(out.stdout.split_whitespace().map(str::to_owned).collect())
     };
-    let all = [vec!["-O2".to_owned()], flags("--cflags")?, flags("--libs")?].concat();
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let found = [flags("--cflags")?, flags("--libs")?].concat();
+    let found = found.iter().map(String::as_str);
+    let all: Vec<&str> = options.iter().copied().chain(found).collect();
     compile("gcc", &[source], &all)
 }

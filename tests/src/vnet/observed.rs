@@ -49,7 +49,10 @@ impl Scene {
     fn new(serve: &[&str]) -> Result<Scene> {
         network::namespace()?;
         network::cable("near", "far")?;
-        let (peer, place) = (build("dpdk/virtio_peer.c")?, network::Place::new()?);
+        let (peer, place) = (
+            build("dpdk/virtio_peer.c", &["-O2"])?,
+            network::Place::new()?,
+        );
         let back_end = BackEnd::start(&place.join("s"), &[&["--veth=near"], serve].concat())?;
         let far = PacketPort::open("far", PacketOptions::default())?;
         Ok(Scene {

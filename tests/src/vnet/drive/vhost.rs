@@ -18,7 +18,7 @@ pub(super) const CASES: [(&str, &[&str]); 4] = [
 ];
 
 pub(super) fn every_byte(arguments: &[&str]) -> Result<()> {
-    let program = dpdk::build("dpdk/vhost_peer.c")?;
+    let program = dpdk::build("dpdk/vhost_peer.c", &["-O2"])?;
     let place = network::Place::new()?;
     let (socket, ready) = (place.join("vnet.sock"), place.join("ready"));
     let device = format!("--vdev=net_vhost0,iface={},queues=1", socket.display());
