@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
     let request = args.into_request();
-    if guard::is_guarded() {
+    if guard::is_guarded()? {
         let is_early = guard::recorder(|| top::run(&request))?;
         return Ok(ExitCode::from(u8::from(is_early)));
     }

@@ -17,6 +17,7 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("by_name::of_other_modules", gcc, other_modules);
     suite.case("by_name::listed_with_what_is_not_seen", gcc, listed);
+    suite.case("by_name::noted_in_the_file", gcc, noted);
     suite.case("by_name::only_where_it_was_asked_for", gcc, only_asked);
 }
 
@@ -116,6 +117,31 @@ fn listed() -> Result<()> {
         unused["reason"].to_string().contains("too short"),
         "{unused}"
     );
+    Ok(())
+}
+
+/// What is not counted is in the file, too.
+fn noted() -> Result<()> {
+    let program = by_gcc()?;
+    let program = program.to_str().context("a path in UTF-8")?;
+    let file = scratch().join("noted.hop");
+    let file = file.to_str().context("a path in UTF-8")?;
+    for (words, why) in [
+        (&["-f", "one"][..], true),
+        (&["-f", "program-*!one", "--method", "calls"], false),
+    ] {
+        let record = ["record", "--json", "--no-calibration", "-o", file];
+        let words = [&record[..], words, &["--", program, "10"]].concat();
+        let said = hopscope(&words)?.expect_code(0)?;
+        let report = hopscope(&["report", file])?.expect_code(0)?;
+        for text in [said.stderr, report.stdout] {
+            ensure!(
+                text.contains("not in 1 function that ends in a jump to it")
+                    && text.contains("too short") == why,
+                "{words:?}: {text}"
+            );
+        }
+    }
     Ok(())
 }
 

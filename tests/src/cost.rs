@@ -28,6 +28,13 @@ pub(crate) fn register(suite: &mut Suite) {
     suite
         .case("cost::ordered_stamps_hold_the_body", gcc, ordered)
         .alone();
+    for buffer in ["4M", "64M"] {
+        suite
+            .case(format!("cost::of_a_pipeline_{buffer}"), gcc, move || {
+                pipeline(buffer)
+            })
+            .alone();
+    }
     for (name, source, root, own) in [
         ("chain", "cost/chain.c", "cost_chain", Own::Most),
         ("lookups", "cost/lookups.c", "cost_packet", Own::Little),
@@ -275,6 +282,36 @@ fn ordered() -> Result<()> {
     let path = file.to_str().context("path")?;
     let text = hopscope(&["report", "-v", path])?.expect_code(0)?.stdout;
     ensure!(!text.contains("before the body is done"), "{text}");
+    Ok(())
+}
+
+/// Calls behind each other have stamps in common: of what that costs nothing is in their caller's own time, which is not less than
+/// nothing, however the cost was measured, and in whichever lap of a ring.
+fn pipeline(buffer: &str) -> Result<()> {
+    let mut program = Program::start("cost/short_calls.c")?;
+    program.ticks()?;
+    let file = scratch().join("pipeline.hop");
+    let before = program.ticks()?;
+    recorded(&mut program, &["--buffer", buffer], &file)?;
+    let bare = [before, program.ticks()?];
+    let caller = row(&file, "cost_caller")?;
+    let [low, high] = of_a_call(&caller)?;
+    let calls = number(&caller, "calls")?;
+    let own = ["self_corrected_low_tsc", "self_corrected_high_tsc"];
+    let [own_low, own_high] = own.map(|field| number(&caller, field).map(|ticks| ticks / calls));
+    let (own_low, own_high) = (own_low?, own_high?);
+    println!("{low:.0}..{high:.0}, own {own_low:.0}..{own_high:.0} of {bare:?} ticks bare");
+    let [least, most] = [bare[0].min(bare[1]), bare[0].max(bare[1])];
+    ensure!(
+        low <= most * MARGIN && high >= least / MARGIN,
+        "{low:.0}..{high:.0} of {bare:?}"
+    );
+    ensure!(
+        own_low <= most && own_high > 0.0,
+        "own {own_low:.0}..{own_high:.0}"
+    );
+    let fused = number(&row(&file, "cost_look")?, "fused_calls")?;
+    ensure!(fused > 0.0, "no stamps were in common");
     Ok(())
 }
 

@@ -9,7 +9,9 @@ use hopscope_trace::{BatchHead, TraceReader};
 use nix::sys::signal::{Signal, kill};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// As measure/process/src/fault.rs has it.
 const MAPPED_HEADER: &str = "10";
@@ -28,6 +30,7 @@ pub(crate) fn register(suite: &mut Suite) {
         panics_with_a_command,
     );
     suite.case("early_end::killed_within_a_second", gcc, killed);
+    suite.case("early_end::guardian_killed_at_once", gcc, guardian_killed);
     suite.case(
         "early_end::killed_beside_another_name",
         gcc,
@@ -214,6 +217,37 @@ fn killed() -> Result<()> {
     ensure!(end >= 50_000, "{end} records in its own file");
     ensure!(start <= end, "records {end} to {start} are nowhere");
     Ok(())
+}
+
+/// Before the recorder could ask to be told: it is nobody's, and ends.
+fn guardian_killed() -> Result<()> {
+    let mut gone = Command::new("true").spawn()?;
+    let mark = gone.id().to_string();
+    // A zombie is as dead.
+    let stat = format!("/proc/{mark}/status");
+    let started = Instant::now();
+    while !std::fs::read_to_string(&stat)?.contains("State:\tZ") {
+        ensure!(started.elapsed() < WATCHDOG, "it does not end");
+        std::thread::yield_now();
+    }
+    for reaped in [false, true] {
+        if reaped {
+            gone.wait()?;
+        }
+        let out = recorded(&scratch().join("orphan.hop"), |record| {
+            record.env("HOPSCOPE_GUARDED_BY", &mark);
+        })?;
+        let out = out.expect_code(2)?;
+        ensure!(
+            out.stderr.contains("was killed: nothing was attached to"),
+            "{out:?}"
+        );
+    }
+    // Another's mark, in an environment that was handed on.
+    let out = recorded(&scratch().join("others.hop"), |record| {
+        record.env("HOPSCOPE_GUARDED_BY", "1");
+    })?;
+    out.expect_code(0).map(drop)
 }
 
 /// Looking for what a killed recorder left finds what another one has open of its own target. That is not closed,

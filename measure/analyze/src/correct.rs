@@ -16,8 +16,13 @@
 //! never reached its exit probe (unwound, escaped) cost its caller an entry probe that this does
 //! not take out: half a pair each, and the balance says how many there were.
 //!
-//! A call whose entry has the stamp of the exit before it (fused) has a bias and a pair of its own: the end of that exit's
-//! probe is in its bias, and not in its caller's own time.
+//! A call whose entry has the stamp of the exit before it (fused) costs `f`, all of it between its stamps, which are that exit's and
+//! its own: it is a bias and a pair at once, and nothing of it is in the caller's own time. With `m` fused callees of `n`, and `F`
+//! fused descendants of `D`:
+//!
+//! ```text
+//! T = raw − b − (D − F)·P − F·f       T_self = raw_self − b − (n − m)·(P − b)       of a fused call f in place of b
+//! ```
 //!
 //! `b` and `P` are of a loop of calls. In place they are more where the stamps end what the processor
 //! does at once: the lower end of a range takes what was measured where each call misses the caches.
@@ -49,6 +54,7 @@ impl Taken {
 pub struct Correction {
     bias: [i128; 3],
     pair: [i128; 3],
+    /// What a fused call reads beyond its time, and what it adds around it: the same, but for what of two bodies is done late.
     fused_bias: [i128; 3],
     fused_pair: [i128; 3],
     /// Of bias and pair; `None`: up to the measured time itself.
@@ -83,18 +89,16 @@ impl Correction {
         let ahead = i128::from(cost.ahead_ticks);
         let (bias, pair) = ([low - ahead, taken, high], around(pairs, pair));
         // In a file of another hopscope there are none, or what they cost is not known.
-        let (fused_bias, fused_pair) = match cost.fused {
-            Some(fused) => {
-                let [low, taken, high] = fused.bias_ticks.map(i128::from);
-                ([low - ahead, taken, high], fused.pair_ticks.map(i128::from))
-            }
-            None => (bias, pair),
+        let fused = match cost.fused {
+            Some(fused) => fused.call_ticks.map(i128::from),
+            None => [bias[0].clamp(0, pair[1]), pair[1], pair[2]],
         };
+        let fused_bias = [fused[0] - ahead, fused[1], fused[2] + ahead];
         Correction {
             bias,
             pair,
             fused_bias,
-            fused_pair,
+            fused_pair: fused,
             in_place: in_place.map(|[low, _, high]| [low, high].map(i128::from)),
             all_calls: 0,
             ahead: i128::from(cost.ahead_ticks),
@@ -134,8 +138,7 @@ impl Correction {
 
     /// One call's own time, with the median cost.
     pub fn own(&self, raw_self: i64, fused: bool, callees: Measured) -> i64 {
-        let outside = callees.plain() * (self.pair[1] - self.bias[1])
-            + i128::from(callees.fused) * (self.fused_pair[1] - self.fused_bias[1]);
+        let outside = callees.plain() * (self.pair[1] - self.bias[1]);
         narrow(i128::from(raw_self) - self.bias_of(fused) - outside)
     }
 
@@ -156,9 +159,8 @@ impl Correction {
     }
 
     pub fn own_sum(&self, raw_self: i128, calls: Measured, callees: Measured) -> Corrected {
-        let ([plain, fused], [of_plain, of_fused]) = (of(calls), of(callees));
-        let biases = [plain - of_plain, fused - of_fused];
-        self.sum(raw_self, biases, [of_plain, of_fused])
+        let ([plain, fused], [of_plain, _]) = (of(calls), of(callees));
+        self.sum(raw_self, [plain - of_plain, fused], [of_plain, 0])
     }
 
     /// `raw − biases·b − pairs·P` over the box of possible costs, of plain and of fused calls.
@@ -347,22 +349,41 @@ mod tests {
     fn what_fused_calls_add_is_taken_out_by_what_they_cost() {
         let c = Correction::new(ProbeCost {
             fused: Some(hopscope_event::FusedCost {
-                bias_ticks: [25; 3],
-                pair_ticks: [30; 3],
+                call_ticks: [30; 3],
             }),
             ..ProbeCost::in_a_loop([20; 3], [50; 3])
         });
         let callees = Measured { calls: 3, fused: 2 };
-        let stages = (100 + 20) + 2 * (100 + 25);
+        let stages = (100 + 20) + 2 * (100 + 30);
         let raw = 1_000 + 300 + 20 + 50 + 2 * 30;
         assert_eq!(c.inclusive(raw, false, callees), 1_300);
         assert_eq!(c.own(raw - stages, false, callees), 1_000);
-        assert_eq!(c.own(125, true, Measured::NONE), 100);
-        assert_eq!(c.inclusive(125, true, Measured::NONE), 100);
+        assert_eq!(c.own(130, true, Measured::NONE), 100);
+        assert_eq!(c.inclusive(130, true, Measured::NONE), 100);
         let two = Measured { calls: 2, fused: 2 };
-        let sum = c.inclusive_sum(250, two, Measured::NONE);
+        let sum = c.inclusive_sum(260, two, Measured::NONE);
         assert_eq!((sum.median, sum.high), (200, 200));
         let own = c.own_sum((raw - stages).into(), 1.into(), callees);
         assert_eq!((own.median, own.high), (1_000, 1_000));
+    }
+
+    /// Whatever fused calls cost, none of it is the caller's own.
+    #[test]
+    fn an_uncertain_cost_of_fused_calls_is_not_in_the_caller() {
+        let cost = |call_ticks| ProbeCost {
+            fused: Some(hopscope_event::FusedCost { call_ticks }),
+            memory_bound: Some(MISSING),
+            ..ProbeCost::in_a_loop([20; 3], [50; 3])
+        };
+        let callees = Measured {
+            calls: 10,
+            fused: 9,
+        };
+        let own = |call_ticks| Correction::new(cost(call_ticks)).own_sum(1_050, 1.into(), callees);
+        assert_eq!(own([20, 22, 110]), own([90, 100, 110]));
+        assert_eq!(
+            (own([20, 22, 110]).median, own([20, 22, 110]).high),
+            (1_000, 1_000)
+        );
     }
 }

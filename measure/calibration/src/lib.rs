@@ -59,7 +59,7 @@ fn calibration_caller(leaf: fn(u64) -> u64, mut x: u64) -> u64 {
     x
 }
 
-/// Called right behind each other, as stages of a pipeline are: the second one may have the stamp of the first one's exit.
+/// Called right behind each other, as stages of a pipeline are: each but the first may have the stamp of the exit before it.
 #[inline(never)]
 fn calibration_first(x: u64) -> u64 {
     (x ^ 9).wrapping_mul(5)
@@ -70,10 +70,14 @@ fn calibration_second(x: u64) -> u64 {
     (x ^ 3).wrapping_mul(7)
 }
 
+/// [`STAGES`] calls each round.
 #[inline(never)]
-fn calibration_pairs(mut x: u64) -> u64 {
+fn calibration_pipeline(mut x: u64) -> u64 {
     let mut left = CALLS;
     while left != 0 {
+        x = calibration_second(calibration_first(x));
+        x = calibration_second(calibration_first(x));
+        x = calibration_second(calibration_first(x));
         x = calibration_second(calibration_first(x));
         left = left.wrapping_sub(1);
     }
@@ -98,15 +102,20 @@ pub const FUNCTIONS: [&str; 4] = [
 ];
 /// The loop of lookups each of which begins where the one before ended: nothing is under way at once.
 pub const IN_TURN: usize = 4;
+/// Records of the first loop's calls, each time that it is asked for.
+pub const RECORDS_OF_FIRST: u64 = 2 * FIRST_BATCHES as u64 * CALLS;
+const FIRST_BATCHES: usize = 400;
 /// Calls of each batch of a loop, and of [`CALLER`] of the first of [`FUNCTIONS`].
 pub const CALLS: u64 = 1_000;
 /// The loop of calls of the first two of these by the third.
-pub const PAIRS: [&str; 3] = [
+pub const PIPELINE: [&str; 3] = [
     "calibration_first",
     "calibration_second",
-    "calibration_pairs",
+    "calibration_pipeline",
 ];
-pub const PAIRS_LOOP: usize = 6;
+pub const PIPELINE_LOOP: usize = 6;
+/// Calls of a round of that loop.
+pub const STAGES: i64 = 8;
 /// Not timed: called some times when the number of its loop is written.
 pub const CALLER: &str = "calibration_caller";
 pub const CALLER_LOOP: usize = 5;
@@ -145,7 +154,7 @@ pub fn run() -> io::Result<()> {
     let chain: fn(u64) -> u64 = black_box(calibration_chain);
     let miss: fn(&Table, u64) -> u64 = black_box(calibration_miss);
     let lookup: fn(&Table, u64) -> u64 = black_box(calibration_lookup);
-    let pairs: fn(u64) -> u64 = black_box(calibration_pairs);
+    let pipeline: fn(u64) -> u64 = black_box(calibration_pipeline);
     let caller: fn(fn(u64) -> u64, u64) -> u64 = black_box(calibration_caller);
     let mut random = 1u64;
     let mut out = std::io::stdout();
@@ -160,9 +169,9 @@ pub fn run() -> io::Result<()> {
             .parse()
             .map_err(|_| invalid("no number of a loop"))?;
         let ticks = match (which, &table) {
-            (0, _) => time(400, || (0..CALLS).fold(1, |x, _| leaf(x))),
+            (0, _) => time(FIRST_BATCHES, || (0..CALLS).fold(1, |x, _| leaf(x))),
             (1, _) => time(200, || (0..CALLS).fold(1, |x, _| chain(x))),
-            (PAIRS_LOOP, _) => time(400, || pairs(1)),
+            (PIPELINE_LOOP, _) => time(100, || pipeline(1)),
             (CALLER_LOOP, _) => time(CALLER_CALLS, || caller(leaf, 1)),
             (2, Some(table)) => time(100, || misses(miss, table, &mut random, 0)),
             (3, Some(table)) => time(30, || misses(lookup, table, &mut random, 0)),

@@ -25,11 +25,13 @@ pub struct ProbeCost {
     pub in_place: Option<InPlaceCost>,
 }
 
-/// As of other calls. The bias is more, since it has the end of the exit's probe; the pair is less.
+/// All of it lies between the call's own stamps: those of the exit before it and of its own. So it is at once what the call reads
+/// too long, and what it adds to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusedCost {
-    pub bias_ticks: [u64; 3],
-    pub pair_ticks: [u64; 3],
+    /// Lowest, mean, highest.
+    #[serde(alias = "pair_ticks")]
+    pub call_ticks: [u64; 3],
 }
 
 /// The same where the stamps end the overlap of cache misses: each `rdtsc` waits for those before

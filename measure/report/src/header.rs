@@ -77,9 +77,8 @@ fn cost_text(cost: ProbeCost, check: Option<&CostCheckEntry>, scale: &Scale) -> 
     };
     let fused = cost.fused.map_or_else(String::new, |fused| {
         format!(
-            "           a call right behind the end of another one has that end's stamp for its begin: it reads {} too long and costs {}\n",
-            range(fused.bias_ticks),
-            range(fused.pair_ticks)
+            "           a call right behind the end of another one has that end's stamp for its begin: it reads {} too long, which is all that it costs\n",
+            range(fused.call_ticks)
         )
     });
     if cost.ahead_ticks > 0 {

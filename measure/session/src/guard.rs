@@ -1,7 +1,7 @@
 //! The guardian: a small parent process of the recorder. When the recorder is killed, it puts the
 //! targets back and saves what their rings still hold.
 use crate::attach::{AttachRequest, targets};
-use crate::error::{Context, Result, in_one_line};
+use crate::error::{Context, Error, Result, in_one_line};
 use crate::output::Writer;
 use crate::signals::were_ignored_above;
 use crate::{detach, output, record};
@@ -25,11 +25,19 @@ const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Whether this process is the recorder below a guardian. It asks to be told when that one dies, and takes the mark out
 /// of its environment, which is that of a command, too. Asked once, before there are other threads.
-pub fn is_guarded() -> bool {
+///
+/// # Errors
+/// Its guardian was killed before it could ask.
+pub fn is_guarded() -> Result<bool> {
     let mark = std::env::var(GUARDED_BY).unwrap_or_default();
     let mut numbers = mark.split(',').map(str::parse);
-    if numbers.next() != Some(Ok(nix::unistd::getppid().as_raw())) {
-        return false;
+    let Some(Ok(guardian)) = numbers.next() else {
+        return Ok(false);
+    };
+    if nix::unistd::getppid().as_raw() != guardian {
+        // Of one that lives the mark is somebody else's, left in an environment.
+        let lives = Status::read(guardian, guardian).is_ok_and(|status| status.state() != 'Z');
+        return if lives { Ok(false) } else { Err(gone()) };
     }
     were_ignored_above(numbers.flatten().collect());
     if let Err(e) = environment::remove(GUARDED_BY) {
@@ -38,7 +46,15 @@ pub fn is_guarded() -> bool {
     if let Err(e) = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM) {
         log::warn!("cannot follow the guardian process: {e}");
     }
-    true
+    // It may have been killed before that.
+    if nix::unistd::getppid().as_raw() != guardian {
+        return Err(gone());
+    }
+    Ok(true)
+}
+
+fn gone() -> Error {
+    Error::refused("the process that started this recorder was killed: nothing was attached to")
 }
 
 /// What the recorder does. A panic ends it by SIGABRT: any exit code may be that of the command it measures.

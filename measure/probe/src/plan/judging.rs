@@ -14,6 +14,8 @@ use hopscope_process::AttachError;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// A function as it was decoded.
+type Decoded<'i> = (Unit, Vec<Piece<'i>>);
 pub(super) type FoundSlots = Result<Slots, AttachError>;
 
 /// The module that functions are in, in its process.
@@ -57,7 +59,7 @@ pub(super) fn judged<'i, 's>(
     function: &Function,
     (method, callers): (Method, &[&Pattern]),
     slots: &impl Fn() -> &'s FoundSlots,
-) -> Result<((Unit, Vec<Piece<'i>>), Option<Led>), Refusal> {
+) -> Result<(Decoded<'i>, Option<Led>), Refusal> {
     let address = function.svma.wrapping_add(home.module.bias);
     let judge = |entry_stays| {
         let process = ProcessTraits {

@@ -4,7 +4,7 @@ mod counters;
 
 use super::AttachRequest;
 use crate::error::{Context, Error, Result, in_one_line, refuse};
-use hopscope_calibration::{FUNCTIONS, IN_TURN, PAIRS, PAIRS_LOOP};
+use hopscope_calibration::{FUNCTIONS, IN_TURN, PIPELINE, PIPELINE_LOOP, RECORDS_OF_FIRST, STAGES};
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
@@ -126,11 +126,11 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         })
         .collect::<std::result::Result<_, _>>()?;
     let fuses = options.fuses();
-    let pairs: &[&str] = if fuses { &PAIRS } else { &[] };
-    let bare_pairs = match fuses {
+    let stages: &[&str] = if fuses { &PIPELINE } else { &[] };
+    let bare_pipeline = match fuses {
         true => {
-            loops.time(PAIRS_LOOP)?;
-            Some(loops.time(PAIRS_LOOP)?)
+            loops.time(PIPELINE_LOOP)?;
+            Some(loops.time(PIPELINE_LOOP)?)
         }
         false => None,
     };
@@ -140,7 +140,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     let mut plan = Plan::default();
     let patterns = functions
         .iter()
-        .chain(pairs)
+        .chain(stages)
         .map(|name| format!("/{name}$/"));
     let patterns: Vec<Pattern> = patterns
         .map(|p| Pattern::parse(&p))
@@ -152,7 +152,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         items.iter().any(|item| item.id == of.id).then_some(of.id)
     };
     let ids: Vec<Option<FunctionId>> = functions.iter().map(id).collect();
-    let second = pairs.get(1).and_then(id);
+    let second = stages.get(1).and_then(id);
     if ids.first().is_none_or(Option::is_none) {
         let why = plan.refusals.first().map(|r| r.reason.clone());
         refuse!("no function to calibrate with: {}", why.unwrap_or_default());
@@ -176,6 +176,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     };
     let mut installed = install(pid, selected, &options, table)?;
     let context = installed.threads.first().map_or(0, |(_, context)| *context);
+    go_round(&mut loops, meta.ring_records)?;
     let mut position = Position::default();
     let mut measured = Vec::new();
     for (which, id) in ids.into_iter().enumerate() {
@@ -198,23 +199,15 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
             pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
         }));
     }
-    let mut of_second = None;
-    let bare_of_leaf = bare[0][1];
-    if let (Some(id), Some(bare)) = (second, bare_pairs) {
-        // Where in its ring a loop is has a part in what its calls cost: those of the first loop are timed again around it.
-        loops.time(PAIRS_LOOP)?;
-        let before = loops.time(0)?[1];
-        let probed = loops.time(PAIRS_LOOP)?;
+    let mut fused = None;
+    if let (Some(id), Some(bare)) = (second, bare_pipeline) {
+        loops.time(PIPELINE_LOOP)?;
+        loops.time(PIPELINE_LOOP)?;
         let mut records = Vec::new();
         if let Some(ring) = installed.pool().ring(context as usize) {
             ring.drain(&mut position, Visit::Live, usize::MAX, &mut records);
         }
-        let after = loops.time(0)?[1];
-        let plain = (before + after) / 2 - bare_of_leaf;
-        let added = probed.map(|ticks| (ticks - bare[1] - plain).max(0));
-        of_second = read_fused(&records, id)
-            .filter(|_| plain > 0)
-            .map(|read| (read, added.map(|ticks| ticks as f64 / plain as f64)));
+        fused = read_fused(&records, id).map(|read| read.map(|ticks| ticks - bare[1] / STAGES));
     }
     let off_ticks = if options.switchable {
         Some(switched_off(&installed, &mut loops, &bare)?)
@@ -230,15 +223,22 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
     // What a body waits for anyway hides a part of its probes.
     let least = |leaf: [u64; 3], chain: [u64; 3]| [leaf[0].min(chain[0]), leaf[1], leaf[2]];
     let missing = [of(2), of(3)].into_iter().flatten();
-    // What two calls add beyond the first one, which costs what others do.
-    let fused = of_second.map(|(read, parts)| FusedCost {
-        bias_ticks: read.map(|ticks| ticks.saturating_sub(leaf.bare)),
-        pair_ticks: parts.map(|part| (part * leaf.pair[1] as f64).round() as u64),
+    let (bias_ticks, pair_ticks) = (
+        least(leaf.bias(), chain.bias()),
+        least(leaf.pair, chain.pair),
+    );
+    let fused = fused.map(|thousandths| {
+        let [low, mean, high] = thousandths.map(|t| (t.max(0) as u64 + 500) / 1000);
+        // Where these calls lie, and among what, has a part in it that no loop of ours has. What a body waits for hides some of it,
+        // and more than others they do not cost.
+        FusedCost {
+            call_ticks: [low.min(pair_ticks[0]), mean, high.max(pair_ticks[2])],
+        }
     });
     let cost = ProbeCost {
         fused,
-        bias_ticks: least(leaf.bias(), chain.bias()),
-        pair_ticks: least(leaf.pair, chain.pair),
+        bias_ticks,
+        pair_ticks,
         ahead_ticks: ahead(chain, in_turn.zip(of(3))),
         memory_bound: missing
             .map(|m| (m.bias()[2], m.pair[2]))
@@ -250,6 +250,16 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         in_place: None,
     };
     Ok(Calibrated { cost, off_ticks })
+}
+
+/// Behind the first lap of a ring, in which calls cost more (each of its pages is touched for the first time). Of larger rings only
+/// so much is gone through.
+fn go_round(loops: &mut Loops, ring_records: u64) -> Result<()> {
+    const AT_MOST: u64 = (256 << 20) / 16;
+    for _ in 0..ring_records.min(AT_MOST) / RECORDS_OF_FIRST {
+        loops.time(0)?;
+    }
+    Ok(())
 }
 
 /// How much of a body may not be done yet when its exit's clock is read: `rdtsc` does not wait for what is before it
@@ -308,8 +318,10 @@ fn ticks_of(thousandths: i64) -> u64 {
     thousandths as u64 / 1000
 }
 
-/// Of calls that have the stamp of the exit before them; `None`: there are not enough.
-fn read_fused(records: &[Record], id: FunctionId) -> Option<[u64; 3]> {
+/// What calls that have the stamp of the exit before them read, in thousandths of a tick: means of [`AT_ONCE`] in a row, since all
+/// of their time is in sums and a clock may have steps; lowest twentieth, all, highest tenth. `None`: there are not enough.
+fn read_fused(records: &[Record], id: FunctionId) -> Option<[i64; 3]> {
+    const AT_ONCE: usize = 1000;
     let ended = records.windows(3).filter(|w| {
         let kinds = [w[0].kind(), w[1].kind(), w[2].kind()];
         let (entry, exit) = (RecordKind::Entry, RecordKind::Exit);
@@ -317,9 +329,19 @@ fn read_fused(records: &[Record], id: FunctionId) -> Option<[u64; 3]> {
             && w[1].function() == id
             && w[1].tsc == w[0].tsc
     });
-    let mut read: Vec<u64> = ended.map(|w| w[2].tsc.saturating_sub(w[1].tsc)).collect();
-    read.sort_unstable();
-    (read.len() >= 1000).then(|| [5, 50, 90].map(|percent| read[read.len() * percent / 100]))
+    let read: Vec<u64> = ended.map(|w| w[2].tsc.saturating_sub(w[1].tsc)).collect();
+    let mut means: Vec<i64> = read
+        .chunks_exact(AT_ONCE)
+        .map(|chunk| (chunk.iter().sum::<u64>() * 1000 / AT_ONCE as u64) as i64)
+        .collect();
+    means.sort_unstable();
+    let n = means.len();
+    // Half of them lie around the middle: what interrupted the others is not the probes'.
+    let middle = means
+        .get(n / 4..(3 * n).div_ceil(4))
+        .filter(|middle| !middle.is_empty())?;
+    let mean = middle.iter().sum::<i64>() / middle.len() as i64;
+    Some([means[n / 20], mean, means[n * 9 / 10]])
 }
 
 fn read(records: &[Record]) -> Result<[u64; 3]> {

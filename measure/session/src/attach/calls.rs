@@ -45,12 +45,34 @@ pub(crate) fn described(one: &InCallers) -> String {
     }
 }
 
-/// A line for each that was not asked for so.
-pub(crate) fn print(out: &mut impl Write, plan: &Plan) -> std::io::Result<()> {
-    for one in plan.in_callers.iter().filter(|one| one.why.is_some()) {
-        text_line!(out, "{}!{}: {}", one.module, one.name, described(one))?;
+/// What a recording says of them: of each that was not asked for so, and of those that others reach otherwise, too.
+pub(crate) fn notes(plan: &Plan) -> Vec<String> {
+    const AT_MOST: usize = 3;
+    let named = |one: &InCallers| format!("{}!{}", one.module, one.name);
+    let (instead, asked): (Vec<&InCallers>, Vec<&InCallers>) =
+        plan.in_callers.iter().partition(|one| one.why.is_some());
+    let reached: Vec<&InCallers> = asked
+        .iter()
+        .filter(|one| one.jumps > 0 || one.is_pointed_to)
+        .copied()
+        .collect();
+    let few = reached.len() <= AT_MOST;
+    let alone = instead
+        .into_iter()
+        .chain(reached.iter().copied().take(if few { AT_MOST } else { 0 }));
+    let mut notes: Vec<String> = alone
+        .map(|one| format!("{} is {}", named(one), described(one)))
+        .collect();
+    if !few {
+        let some: Vec<String> = reached.iter().take(AT_MOST).map(|one| named(one)).collect();
+        notes.push(format!(
+            "{} of {} functions that are timed where they are called by name are also reached by jumps at the end of others, or through pointers, which is not counted: {}, …",
+            reached.len(),
+            asked.len(),
+            some.join(", ")
+        ));
     }
-    Ok(())
+    notes
 }
 
 /// A line for each, of `--dry-run`.

@@ -258,6 +258,7 @@ fn record(request: &RecordRequest, held: Option<Held>) -> Result<Finished> {
         true => following::grown(&mut recorded.drained.outcome, plan, &selections),
         false => plan,
     };
+    recorded.drained.outcome.notes.extend(calls::notes(&plan));
     let incomplete = end::finish(
         request,
         recorded,

@@ -2,7 +2,7 @@
 use super::flight::Saved;
 use super::slices::SlicesDone;
 use super::{RecordRequest, budget, check_cost, stops};
-use crate::attach::{calls, captures, left_out};
+use crate::attach::{captures, left_out};
 use crate::error::Result;
 use crate::slowdown;
 use crate::status::text_line;
@@ -298,7 +298,6 @@ impl<'a> Closing<'a> {
         }
         if let Some(calls) = &self.calls {
             calls.text(out)?;
-            calls::print(out, self.plan)?;
         }
         self.end.choice.text(out)?;
         if let Some(budget) = self.end.choice.budget {
@@ -333,8 +332,8 @@ impl<'a> Closing<'a> {
                 cost.pair_ticks[2],
                 cost.bias_ticks[1],
                 cost.fused.map_or_else(String::new, |fused| format!(
-                    ", {} and {} where the begin has the stamp of the end before it",
-                    fused.pair_ticks[1], fused.bias_ticks[1]
+                    ", {} ({}…{}), all of it inside, where the begin has the stamp of the end before it",
+                    fused.call_ticks[1], fused.call_ticks[0], fused.call_ticks[2]
                 )),
                 cost.memory_bound.map_or_else(String::new, |most| format!(
                     "; up to {} where a call misses the caches",
