@@ -150,6 +150,7 @@ fn only_asked() -> Result<()> {
     for words in [
         &["-f", "on?"][..],
         &["-f", "one", "--method", "jump"],
+        &["-f", "one", "-f", "one(arg1)", "-f", "main"],
         &["-f", "one", "-f", "main", "--budget", "5"],
         &["-f", "one", "-f", "main", "--check-cost"],
     ] {

@@ -29,7 +29,7 @@ pub struct ProbeCost {
 /// too long, and what it adds to its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusedCost {
-    /// Lowest, mean, highest.
+    /// Lowest (nothing: what a body waits for may hide it), mean, highest.
     #[serde(alias = "pair_ticks")]
     pub call_ticks: [u64; 3],
 }

@@ -52,6 +52,17 @@ struct Callers {
     jumps: usize,
 }
 
+impl Callers {
+    /// Directly and through a slot one may call twice.
+    fn functions(&self) -> usize {
+        let functions = self
+            .calls
+            .iter()
+            .map(|(module, caller, _)| (*module, *caller));
+        functions.collect::<BTreeSet<_>>().len()
+    }
+}
+
 impl ByName {
     pub(super) fn of_module(&mut self, n: usize) -> BTreeMap<u64, Calls> {
         self.calls.remove(&n).unwrap_or_default()
@@ -95,7 +106,12 @@ impl Plan {
             let functions = image.functions().iter().enumerate();
             for (number, function) in functions {
                 let is_asked = asked.iter().any(|s| s.of(&path, function).is_some());
-                if !is_asked || left_out.iter().any(|p| p.matches(&path, function)) {
+                // What is to be taken along is taken at its entry, or it is refused.
+                let takes = |s: &Selection| s.of(&path, function).is_some_and(|c| !c.is_empty());
+                if !is_asked || selections.iter().any(takes) {
+                    continue;
+                }
+                if left_out.iter().any(|p| p.matches(&path, function)) {
                     continue;
                 }
                 let why = match self.method {
@@ -126,7 +142,7 @@ impl Plan {
                     name: function.name.clone(),
                     svma: function.svma,
                     why,
-                    callers: callers.calls.len(),
+                    callers: callers.functions(),
                     jumps: callers.jumps,
                     is_pointed_to: image.calls().nodes[number].address_taken,
                 });
@@ -168,6 +184,7 @@ impl Plan {
 fn nobody(jumps: usize) -> String {
     match jumps {
         0 => "nothing calls it by its name".to_owned(),
+        1 => "nothing calls it by its name; 1 function jumps to it at its end".to_owned(),
         n => format!("nothing calls it by its name; {n} functions jump to it at their end"),
     }
 }

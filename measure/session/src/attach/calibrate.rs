@@ -228,11 +228,11 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         least(leaf.pair, chain.pair),
     );
     let fused = fused.map(|thousandths| {
-        let [low, mean, high] = thousandths.map(|t| (t.max(0) as u64 + 500) / 1000);
-        // Where these calls lie, and among what, has a part in it that no loop of ours has. What a body waits for hides some of it,
-        // and more than others they do not cost.
+        let [mean, high] = thousandths.map(|t| (t.max(0) as u64 + 500) / 1000);
+        // Where these calls lie, and among what, decides how much of it is hidden by what they wait for: all of it may be. More than
+        // others they do not cost.
         FusedCost {
-            call_ticks: [low.min(pair_ticks[0]), mean, high.max(pair_ticks[2])],
+            call_ticks: [0, mean, high.max(pair_ticks[2])],
         }
     });
     let cost = ProbeCost {
@@ -319,8 +319,8 @@ fn ticks_of(thousandths: i64) -> u64 {
 }
 
 /// What calls that have the stamp of the exit before them read, in thousandths of a tick: means of [`AT_ONCE`] in a row, since all
-/// of their time is in sums and a clock may have steps; lowest twentieth, all, highest tenth. `None`: there are not enough.
-fn read_fused(records: &[Record], id: FunctionId) -> Option<[i64; 3]> {
+/// of their time is in sums and a clock may have steps; all, and highest tenth. `None`: there are not enough.
+fn read_fused(records: &[Record], id: FunctionId) -> Option<[i64; 2]> {
     const AT_ONCE: usize = 1000;
     let ended = records.windows(3).filter(|w| {
         let kinds = [w[0].kind(), w[1].kind(), w[2].kind()];
@@ -341,7 +341,7 @@ fn read_fused(records: &[Record], id: FunctionId) -> Option<[i64; 3]> {
         .get(n / 4..(3 * n).div_ceil(4))
         .filter(|middle| !middle.is_empty())?;
     let mean = middle.iter().sum::<i64>() / middle.len() as i64;
-    Some([means[n / 20], mean, means[n * 9 / 10]])
+    Some([mean, means[n * 9 / 10]])
 }
 
 fn read(records: &[Record]) -> Result<[u64; 3]> {
