@@ -15,11 +15,14 @@ pub(crate) fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     let request = args.into_request();
     // With a command its exit code is ours, and 125 says that hopscope itself failed.
     let failure = if request.command.is_empty() { 2 } else { 125 };
-    let done = match guard::is_guarded() {
-        _ if request.dry_run => recorded(&request),
-        Ok(true) => guard::recorder(|| recorded(&request)),
-        Ok(false) => guarded(&request, failure),
-        Err(e) => Err(e.into()),
+    let done = if request.dry_run {
+        recorded(&request)
+    } else {
+        match guard::is_guarded() {
+            Ok(true) => guard::recorder(|| recorded(&request)),
+            Ok(false) => guarded(&request, failure),
+            Err(e) => Err(e.into()),
+        }
     };
     done.or_else(|e| Ok(crate::status::failed(&e, failure)))
 }

@@ -30,6 +30,7 @@ pub struct ProbeCost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusedCost {
     /// Lowest (nothing: what a body waits for may hide it), mean, highest.
+    // Its name while the bias was another number, in files of 2026-11-29.
     #[serde(alias = "pair_ticks")]
     pub call_ticks: [u64; 3],
 }

@@ -207,11 +207,7 @@ impl Plan {
         let mut chosen = Chosen::default();
         for (n, within) in within.iter().enumerate() {
             let tables = seen.tables(&opened, n);
-            let process = ProcessTraits {
-                assume_no_exceptions: self.assume_no_exceptions,
-                shadow_stack,
-                ..seen.traits(n, tables.as_ref())
-            };
+            let process = seen.traits(n, tables.as_ref(), shadow_stack);
             let home = Home::of(&seen, &opened[n], within, process);
             for function in home.image.functions() {
                 progress::step(1);

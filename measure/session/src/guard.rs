@@ -54,7 +54,9 @@ pub fn is_guarded() -> Result<bool> {
 }
 
 fn gone() -> Error {
-    Error::refused("the process that started this recorder was killed: nothing was attached to")
+    Error::refused(format!(
+        "the process that started this recorder was killed: nothing was attached to (if none did, unset {GUARDED_BY})"
+    ))
 }
 
 /// What the recorder does. A panic ends it by SIGABRT: any exit code may be that of the command it measures.

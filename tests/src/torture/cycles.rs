@@ -1,19 +1,8 @@
 //! Attached and detached many times.
-use super::torturer::Torturer;
+use super::torturer::{MODES, Torturer};
 use crate::recording::{Report, command, command_checking, expect_checked, summary};
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, command::run, counts, scratch};
-
-const MODES: [&str; 8] = [
-    "spinning",
-    "sleeping",
-    "waiting",
-    "forking",
-    "raw_cloning",
-    "threading",
-    "signalling",
-    "loading",
-];
 
 /// With probes that go off and on; the others at full counts.
 const SWITCHED: [&str; 4] = ["spinning", "signalling", "threading", "loading"];

@@ -1,6 +1,6 @@
 //! Attached, detached and killed with what hopscope can do in one recording switched on together.
-use super::kills::clean_up;
-use super::torturer::Torturer;
+use super::kills::{clean_up, random_wait};
+use super::torturer::{MODES, Torturer};
 use crate::counted::program::emulator;
 use crate::recording::{Report, command};
 use anyhow::{Context, Result, ensure};
@@ -8,18 +8,6 @@ use hopscope_tests::{Counts, Requirement, Suite, Target, command::run, counts, s
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-const MODES: [&str; 8] = [
-    "spinning",
-    "sleeping",
-    "waiting",
-    "forking",
-    "raw_cloning",
-    "threading",
-    "signalling",
-    "loading",
-];
 
 /// What goes together; `*` stands for a folder of the recording's own.
 const TOGETHER: [&[&str]; 6] = [
@@ -172,10 +160,7 @@ fn killed(mode: &'static str) -> Result<()> {
         }
         for n in 0..counts().pick(1, 20) {
             let mut recorder = Target::spawn_now(&mut unguarded()?)?;
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            let wait = Duration::from_micros((seed >> 33) % 300_000);
+            let wait = random_wait(&mut seed, 300_000);
             // What is random is when; nothing is concluded from the time.
             std::thread::sleep(wait);
             recorder.child().kill()?;

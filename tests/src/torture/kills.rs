@@ -194,6 +194,14 @@ fn stat(pid: i32, field: usize) -> Result<u64> {
     Ok(value.parse()?)
 }
 
+/// Less than `below_us`, another one each time.
+pub(super) fn random_wait(seed: &mut u64, below_us: u64) -> Duration {
+    *seed = seed
+        .wrapping_mul(6364136223846793005)
+        .wrapping_add(1442695040888963407);
+    Duration::from_micros((*seed >> 33) % below_us)
+}
+
 /// At the first switch; and at instants between switches, which differ from run to run.
 fn switched_off(mode: &'static str) -> Result<()> {
     let torturer = Torturer::start(mode)?;
@@ -214,10 +222,7 @@ fn switched_off(mode: &'static str) -> Result<()> {
     clean_up(&torturer, &salvaged, "killed while probes were off")?;
     let mut seed = u64::from(std::process::id());
     for n in 0..counts().pick(1, 100) {
-        seed = seed
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        let wait = Duration::from_micros((seed >> 33) % 200_000);
+        let wait = random_wait(&mut seed, 200_000);
         let ready = dir.join(format!("ready-{n}"));
         let mut record = record("10s");
         record.arg("--ready-file").arg(&ready);
@@ -266,10 +271,7 @@ fn random(mode: &'static str) -> Result<()> {
     for n in 0..counts().pick(6, 300) {
         let mut recorder =
             Target::spawn_now(&mut unguarded(torturer.pid(), &dir.join("killed.hop")))?;
-        seed = seed
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        let wait = Duration::from_micros((seed >> 33) % 120_000);
+        let wait = random_wait(&mut seed, 120_000);
         // What is random is when; nothing is concluded from the time.
         std::thread::sleep(wait);
         recorder.child().kill()?;

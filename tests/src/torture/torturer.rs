@@ -16,6 +16,18 @@ const SOURCES: [&str; 5] = [
     "torture/waiting_mode.c",
 ];
 
+/// What its threads do.
+pub(super) const MODES: [&str; 8] = [
+    "spinning",
+    "sleeping",
+    "waiting",
+    "forking",
+    "raw_cloning",
+    "threading",
+    "signalling",
+    "loading",
+];
+
 pub(super) struct Torturer {
     pub(super) target: Target,
     pub(super) mode: &'static str,

@@ -7,7 +7,6 @@ use super::interposed::{Method, Slots};
 use super::judging::{FoundSlots, Home, judged};
 use super::process::{Opened, Seen};
 use crate::instrument::body::Refusal;
-use crate::instrument::body::verdict::ProcessTraits;
 use crate::instrument::capture::parse::Selection;
 use crate::locate::pattern::Pattern;
 use crate::locate::{CallGraph, Function, To, basename};
@@ -96,11 +95,9 @@ impl Plan {
                 continue;
             }
             let tables = process.seen.tables(process.opened, n);
-            let traits = ProcessTraits {
-                assume_no_exceptions: self.assume_no_exceptions,
-                shadow_stack: process.shadow_stack,
-                ..process.seen.traits(n, tables.as_ref())
-            };
+            let traits = process
+                .seen
+                .traits(n, tables.as_ref(), process.shadow_stack);
             let nothing = ByFunction::default();
             let home = Home::of(process.seen, &process.opened[n], &nothing, traits);
             let functions = image.functions().iter().enumerate();

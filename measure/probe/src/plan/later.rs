@@ -7,7 +7,6 @@ use super::interposed::Slots;
 use super::judging::{FoundSlots, Home};
 use super::process::Opened;
 use super::{Item, Plan, PlanError};
-use crate::instrument::body::verdict::ProcessTraits;
 use crate::instrument::capture::parse::Selection;
 use crate::instrument::resolve::Policy;
 use crate::live::install::GONE;
@@ -167,11 +166,7 @@ impl Plan {
                 false => ByFunction::default(),
             };
             let tables = seen.tables(&opened, n);
-            let process = ProcessTraits {
-                assume_no_exceptions: self.assume_no_exceptions,
-                shadow_stack,
-                ..seen.traits(n, tables.as_ref())
-            };
+            let process = seen.traits(n, tables.as_ref(), shadow_stack);
             if is_of_new(n) {
                 let home = Home::of(&seen, &opened[n], &within, process);
                 for function in home.image.functions() {

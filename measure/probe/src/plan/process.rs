@@ -25,6 +25,7 @@ pub(super) struct Seen {
     pub(super) asked: Result<Arc<[Asked]>, NoTables>,
     /// Something unwinds, or looks at, stacks.
     pub(super) walked: bool,
+    assume_no_exceptions: bool,
 }
 
 impl Seen {
@@ -39,13 +40,14 @@ impl Seen {
         &'t self,
         n: usize,
         tables: Result<&'t hopscope_unwind::Module<'t>, &'t NoTables>,
+        shadow_stack: bool,
     ) -> ProcessTraits<'t> {
         ProcessTraits {
             unwinding: self.unwinding.as_ref().map(|u| u.module(n)),
             tables: tables.ok(),
             no_tables: tables.err(),
-            assume_no_exceptions: false,
-            shadow_stack: false,
+            assume_no_exceptions: self.assume_no_exceptions,
+            shadow_stack,
             entry_stays: false,
         }
     }
@@ -115,6 +117,7 @@ impl Plan {
             asked,
             walked,
             modules,
+            assume_no_exceptions: self.assume_no_exceptions,
         })
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn are_asked_for(selections: &[Selection], method: Method) -> Result<
 }
 
 /// As it is said of one.
-pub(crate) fn described(one: &InCallers) -> String {
+fn described(one: &InCallers) -> String {
     let mut text = match one.callers {
         1 => "timed in the 1 function that calls it by its name".to_owned(),
         n => format!("timed in the {n} functions that call it by its name"),
@@ -45,7 +45,7 @@ pub(crate) fn described(one: &InCallers) -> String {
     }
 }
 
-/// What a recording says of them: of each that was not asked for so, and of those that others reach otherwise, too.
+/// What a measurement says of them: of each that was not asked for so, and of those that others reach otherwise, too.
 pub(crate) fn notes(plan: &Plan) -> Vec<String> {
     const AT_MOST: usize = 3;
     let named = |one: &InCallers| format!("{}!{}", one.module, one.name);

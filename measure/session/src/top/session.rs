@@ -137,9 +137,8 @@ fn begin(request: &TopRequest) -> Result<Begun> {
     let pids: Vec<i32> = installed.iter().map(|(_, i)| i.pid).collect();
     // The screen would hide what is said now, and whoever waits for the file would wait for ever.
     write_ready(asked, &pids)?;
-    for one in plan.in_callers.iter().filter(|one| one.why.is_some()) {
-        let (module, name) = (&one.module, &one.name);
-        crate::status::say!("{module}!{name}: {}", calls::described(one));
+    for note in calls::notes(&plan) {
+        crate::status::say!("{note}");
     }
     if !plan.refusals.is_empty() {
         let n = plan.refusals.len();

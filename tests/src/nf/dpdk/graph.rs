@@ -74,7 +74,8 @@ pub(super) fn parts() -> Result<()> {
             report.functions
         );
     }
-    drop(running.told("1")?);
+    // It leaves the copy.
+    running.told("1")?;
     running.expect_clean().or_else(|_| {
         hopscope_tests::hopscope(&["detach", "-p", &running.pid().to_string()])?;
         running.expect_clean()
