@@ -6,7 +6,7 @@ use crate::hopscope::{Hopscope, Recorded};
 use crate::not_measured::NotMeasured;
 use crate::passes::{Pairs, Pass, pass};
 use crate::peers;
-use crate::program::{Compiler, FLOORS, ProgramPlan, Target, Variant, build};
+use crate::program::{Compiler, FLOORS, Family, Place, ProgramPlan, Target, Variant, build};
 use crate::rows::{self, Row, find};
 use crate::table::spread;
 use hopscope_compare::host::Host;
@@ -40,6 +40,7 @@ const LIBRARY: [&str; 9] = [
 struct Way {
     name: &'static str,
     options: &'static [&'static str],
+    measures: Measures,
     /// Milliseconds of calls before anything is measured: the first lap of a ring takes a page
     /// fault every 256 records.
     warm_up: u64,
@@ -47,28 +48,81 @@ struct Way {
     phases: Option<&'static [&'static str]>,
 }
 
-const WAYS: [Way; 4] = [
+/// Which functions of the program are measured.
+enum Measures {
+    All,
+    /// Those of the shared object.
+    Library,
+    /// 1,000 of the executable, which no phase of the way calls.
+    NotCalled,
+}
+
+impl Measures {
+    /// What selects them, and how many they are.
+    fn of(&self, plan: &ProgramPlan) -> (Vec<String>, usize) {
+        let count = |families: &[Family]| families.iter().map(|f| f.count as usize).sum();
+        match self {
+            Measures::All => (plan.patterns(), plan.functions() + TREE + PIPELINE),
+            Measures::Library => {
+                let library = plan.families(Place::Library);
+                let patterns = ProgramPlan::patterns_of(Place::Library, library);
+                (patterns, count(library))
+            }
+            Measures::NotCalled => {
+                let called = plan.families(Place::Executable);
+                let other: Vec<Family> = called.iter().copied().filter(|f| f.body == 100).collect();
+                let patterns = ProgramPlan::patterns_of(Place::Executable, &other);
+                (patterns, count(&other))
+            }
+        }
+    }
+
+    /// Functions that are called in phases of the way that has these measured.
+    fn are_called(&self) -> bool {
+        !matches!(self, Measures::NotCalled)
+    }
+}
+
+const WAYS: [Way; 6] = [
     Way {
         name: "record",
         options: &[NO_CALIBRATION],
+        measures: Measures::All,
         warm_up: 100,
         phases: None,
     },
     Way {
+        name: "record, by slots",
+        options: &[NO_CALIBRATION, "--method", "got"],
+        measures: Measures::Library,
+        warm_up: 100,
+        phases: Some(&["hot_l5", "indep_l5", "rr_l5", "hot_l20", "rr_l20"]),
+    },
+    Way {
+        name: "1,000 not called",
+        options: &[NO_CALIBRATION],
+        measures: Measures::NotCalled,
+        warm_up: 0,
+        phases: Some(&["hot_e5", "indep_e5", "rr_e5", "tree_e"]),
+    },
+    Way {
         name: "empty",
         options: &[NO_CALIBRATION, "--empty-probes"],
+        measures: Measures::All,
         warm_up: 5,
         phases: None,
     },
     Way {
         name: "record, first lap",
         options: &[NO_CALIBRATION, "--buffer", "64M"],
+        measures: Measures::All,
         warm_up: 0,
         phases: Some(&["hot_e5"]),
     },
     Way {
         name: "record, ring 64K",
         options: &[NO_CALIBRATION, "--buffer", "64K"],
+        measures: Measures::All,
         warm_up: 5,
         phases: Some(&["hot_e5", "indep_e5", "rr_e5", "tree_e"]),
     },
@@ -108,8 +162,6 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
     let host = Host::look(Some(target.tsc_hz));
     let hopscope = Hopscope::of(settings);
     let all: Vec<&str> = EXECUTABLE.iter().chain(&LIBRARY).copied().collect();
-    let patterns = plan.patterns();
-    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
     let mut not_measured: Vec<NotMeasured> = Vec::new();
     let mut floors: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut own: BTreeMap<&str, Pairs> = BTreeMap::new();
@@ -130,7 +182,8 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                 continue;
             }
             let phases = way.phases.unwrap_or(&all);
-            let calls_before = target.calls;
+            let (patterns, functions) = way.measures.of(&plan);
+            let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
             let recording = match hopscope.record(target.pid, &patterns, way.options) {
                 Ok(recording) => recording,
                 Err(error) => {
@@ -139,15 +192,21 @@ pub fn run(settings: &Settings, mut output: Output<'_>) -> Result<bool> {
                     continue;
                 }
             };
+            let calls_before = target.calls;
             if way.warm_up > 0 {
-                target.run("hot_e5", way.warm_up)?;
+                target.run(phases[0], way.warm_up)?;
             }
             let measured = pass(&mut target, phases, ms)?;
             let recorded = recording.stop()?;
             recorded.discard()?;
-            recorded.expect_functions(plan.functions() + TREE + PIPELINE)?;
+            recorded.expect_functions(functions)?;
             if !way.options.contains(&"--empty-probes") {
-                accounting.push(account(way, &recorded, target.calls - calls_before)?);
+                let calls = if way.measures.are_called() {
+                    target.calls - calls_before
+                } else {
+                    0
+                };
+                accounting.push(account(way, &recorded, calls)?);
             }
             let after = pass(&mut target, &all, ms)?;
             let pairs = own.entry(way.name).or_default();
@@ -211,16 +270,28 @@ fn summarise(
         ("record_pair_pipeline", net("record", "pipe_e")),
         ("record_pair_lib", net("record", "hot_l5")),
         ("record_pair_lib_rr", net("record", "rr_l5")),
+        ("record_pair_slots", net("record, by slots", "hot_l5")),
+        ("not_called_rr", net("1,000 not called", "rr_e5")),
         // What the copies cost in instruction fetch: nothing but the detour, over 450 KB of code.
         ("fetch_locality_rr100", net("empty", "rr_e100")),
     ];
     let floor_ticks = floor.map_or(0.0, |f| f.median);
+    let slots_over_jumps = net("record, by slots", "hot_l5")
+        .zip(net("record", "hot_l5"))
+        .map(|(slots, jumps)| slots - jumps);
+    // What the bare program differs by from itself.
+    let noise = find(&rows, "hopscope", "1,000 not called", "rr_e5").map_or(0.0, |row| {
+        let control = &row.difference.control;
+        control.p90.max(-control.p10)
+    });
     let goals = vec![
         Goal::at_most("record_pair", headline[0].1, 1.2 * floor_ticks),
         Goal::at_most("record_pair_rr", headline[1].1, 70.0),
         Goal::at_most("empty_pair", headline[2].1, 4.0),
         Goal::at_most("empty_pair_rr", headline[3].1, 11.0),
         Goal::at_most("record_pair_pipeline", headline[6].1, 0.75 * floor_ticks),
+        Goal::at_most("slots_over_jumps", slots_over_jumps, 5.0),
+        Goal::at_most("not_called_rr", net("1,000 not called", "rr_e5"), noise),
     ];
     let complete = headline.iter().all(|(_, v)| v.is_some());
     let mut fields = json!({

@@ -3,6 +3,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 mod connect;
+mod cores;
 mod link;
 mod pair;
 mod run;

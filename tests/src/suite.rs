@@ -1,5 +1,6 @@
 //! A test and what it needs of the machine.
 use crate::Requirement;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Each case runs in a process group of its own, so that a crash, a leaked child or a dead lock of
@@ -16,7 +17,7 @@ pub struct Case {
     /// A case that takes longer is killed with all its children and counts as failed: a guard
     /// against hanging, far above what the case takes, never a speed limit.
     pub watchdog: Duration,
-    pub run: Box<dyn Fn() -> anyhow::Result<()>>,
+    pub run: Rc<dyn Fn() -> anyhow::Result<()>>,
 }
 
 impl Case {
@@ -69,8 +70,30 @@ impl Suite {
             in_turn: false,
             soak: false,
             watchdog: Duration::from_secs(crate::counts().pick(300, 3600)),
-            run: Box::new(run),
+            run: Rc::new(run),
         });
         self.cases.last_mut().expect("just pushed")
+    }
+
+    /// Adds each case whose name begins with `of` once more, as `to` with the rest of its name: it runs in `within`, and only at
+    /// full counts unless it is one of `kept` (rests of names).
+    pub fn again(
+        &mut self,
+        (of, to): (&str, &str),
+        kept: &[&str],
+        within: impl Fn(&dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> + Copy + 'static,
+    ) {
+        for at in 0..self.cases.len() {
+            let case = &self.cases[at];
+            let Some(rest) = case.name.strip_prefix(of) else {
+                continue;
+            };
+            let (name, soak) = (format!("{to}{rest}"), case.soak || !kept.contains(&rest));
+            let (needs, alone, in_turn) = (case.needs.clone(), case.alone, case.in_turn);
+            let (run, watchdog) = (case.run.clone(), case.watchdog);
+            let again = self.case(name, &needs, move || within(&*run));
+            (again.alone, again.in_turn) = (alone, in_turn);
+            (again.soak, again.watchdog) = (soak, watchdog);
+        }
     }
 }

@@ -117,15 +117,22 @@ impl ProgramPlan {
             .iter()
             .map(|name| format!("hopscope-bench-program!{name}"))
             .collect();
-        for (place, module) in [
-            (Place::Executable, "hopscope-bench-program"),
-            (Place::Library, "libhopscope-bench.so"),
-        ] {
-            for family in self.families(place) {
-                patterns.push(format!("{module}!{}{}_*", place.letter(), family.body));
-            }
+        for place in [Place::Executable, Place::Library] {
+            patterns.extend(ProgramPlan::patterns_of(place, self.families(place)));
         }
         patterns
+    }
+
+    /// What selects `families` where they lie.
+    pub fn patterns_of(place: Place, families: &[Family]) -> Vec<String> {
+        let module = match place {
+            Place::Executable => "hopscope-bench-program",
+            Place::Library => "libhopscope-bench.so",
+        };
+        families
+            .iter()
+            .map(|family| format!("{module}!{}{}_*", place.letter(), family.body))
+            .collect()
     }
 
     pub fn families(&self, place: Place) -> &[Family] {

@@ -125,11 +125,11 @@ pub fn run(args: &ConnectArgs) -> anyhow::Result<ExitCode> {
     let (events, file) = recording.transpose()?.unzip();
     let log = |n| events.as_ref().map_or_else(Default::default, |e| e.log(n));
     let client = || Client::new(plan.clone());
-    let (mut instances, _) = running::start(&args.link, devices, log, client)?;
+    let (mut instances, _) = running::start(&args.link, devices, log, client, false)?;
     drop(events);
     privileges::drop_all(None)?;
     let file = file.map(EventFile::start);
-    let ran = running::run(&mut instances, &stop);
+    let ran = running::run(&mut instances, &stop, None);
     let Some(mut instance) = instances.pop() else {
         bail!("no engine");
     };

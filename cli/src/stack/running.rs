@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use super::cores::Cores;
 use super::link::LinkArgs;
 
 /// Readable once it is to end.
@@ -39,16 +40,19 @@ pub(super) fn start<A: App>(
     devices: Vec<Device>,
     mut log: impl FnMut(usize) -> EventLog,
     mut app: impl FnMut() -> A,
+    datagrams_at_first: bool,
 ) -> anyhow::Result<Started<A>> {
     let of = devices.len() as u16;
     let longest = devices.iter().map(|d| d.port.capabilities().max_frame_len);
-    let shares = Share::all(of, longest.max().unwrap_or(0)).context("making eventfds")?;
+    let longest = longest.max().unwrap_or(0);
+    let shares = Share::all(of, longest, datagrams_at_first).context("making eventfds")?;
     let mails: Vec<Arc<Mail>> = devices.iter().map(|_| Arc::default()).collect();
     let mut instances = Vec::new();
     for (n, (device, share)) in devices.into_iter().zip(shares).enumerate() {
         let mut config = link.config(&device)?;
         config.share.index = n as u16;
         config.share.of = of;
+        config.share.datagrams_at_first = datagrams_at_first;
         let plan = InstancePlan {
             device,
             config,
@@ -90,14 +94,19 @@ fn tell_of(link: &LinkArgs, engine: usize) -> Box<dyn FnMut(LinkChange) + Send> 
 }
 
 /// Runs all of them until the end; gives them back with what ended them, if it was an error.
-pub(super) fn run<A: App>(instances: &mut [Instance<A>], stop: &Stop) -> anyhow::Result<()> {
+pub(super) fn run<A: App>(
+    instances: &mut [Instance<A>],
+    stop: &Stop,
+    cores: Option<&Cores>,
+) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
         let mut instances = instances.iter_mut();
         let first = instances.next().context("no engine")?;
         let others: Vec<_> = instances
-            .map(|instance| scope.spawn(|| ended(instance, stop)))
+            .zip(1..)
+            .map(|(instance, n)| scope.spawn(move || ended(instance, stop, (cores, n))))
             .collect();
-        let mut done = ended(first, stop);
+        let mut done = ended(first, stop, (cores, 0));
         for other in others {
             let other = other
                 .join()
@@ -109,8 +118,13 @@ pub(super) fn run<A: App>(instances: &mut [Instance<A>], stop: &Stop) -> anyhow:
 }
 
 /// When one ends, all do.
-fn ended<A: App>(instance: &mut Instance<A>, stop: &Stop) -> anyhow::Result<()> {
-    let done = instance.run(stop.stop.as_fd());
+fn ended<A: App>(
+    instance: &mut Instance<A>,
+    stop: &Stop,
+    (cores, engine): (Option<&Cores>, usize),
+) -> anyhow::Result<()> {
+    let there = cores.map_or(Ok(()), |cores| cores.pin(engine));
+    let done = there.and_then(|()| Ok(instance.run(stop.stop.as_fd())?));
     let _ = (&stop.stopper).write(&[0]);
-    Ok(done?)
+    done
 }

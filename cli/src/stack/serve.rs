@@ -1,9 +1,10 @@
 //! `hopscope stack serve`: the stack with a server in it.
+use super::cores::Cores;
 use super::link::LinkArgs;
 use super::running::{self, Stop};
 use super::which;
 use crate::{event_file, host};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use hopscope_serving::events::EventFile;
 use hopscope_serving::privileges::{self, RunAs};
@@ -41,6 +42,9 @@ pub struct ServeArgs {
     /// Engines, each with a thread and a queue of the device (tap, packet)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     engines: u16,
+    /// Processors that the engines run on, one for each: 0,2-3 [default: wherever]
+    #[arg(long, value_name = "LIST")]
+    cores: Option<Cores>,
     /// Switch to this user and its groups after setup; capabilities are always dropped
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -156,11 +160,8 @@ impl ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    if args.app.is_none() && args.engines > 1 {
-        bail!(
-            "--engines {}: programs attach to one engine; --app NAME has several",
-            args.engines
-        );
+    if let Some(cores) = &args.cores {
+        cores.check(args.engines)?;
     }
     let stop = Stop::at_signals()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
@@ -176,16 +177,17 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let waiting = args
         .socket()
         .map(|path| programs(&args, &path, user.as_ref()));
-    let mut programs = waiting.transpose()?;
+    let mut programs = waiting.transpose()?.into_iter().flatten();
     let app = || -> Box<dyn App> {
-        match (args.app, programs.take()) {
+        match (args.app, programs.next()) {
             (Some(app), _) => args.server(app),
             (None, Some(programs)) => Box::new(programs),
-            // One engine, as was asked above.
-            (None, None) => unreachable!("programs attach to one engine"),
+            // One for each engine.
+            (None, None) => unreachable!("an engine without programs"),
         }
     };
-    let (mut instances, mails) = running::start(&args.link, devices, log, app)?;
+    let datagrams_at_first = args.app.is_none();
+    let (mut instances, mails) = running::start(&args.link, devices, log, app, datagrams_at_first)?;
     // Its logs alone keep the file open.
     drop(events);
     let control = args.control();
@@ -198,7 +200,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     privileges::drop_all(user.as_ref())?;
     let file = file.map(EventFile::start);
     say_ready(&args, (mtu, kept))?;
-    let served = running::run(&mut instances, &stop);
+    let served = running::run(&mut instances, &stop, args.cores.as_ref());
     let mut engines = Vec::new();
     let mut sum = AppCounts::default();
     for mut instance in instances {
@@ -215,14 +217,14 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// What waits for programs, in whose directory its user may remove it.
-fn programs(args: &ServeArgs, path: &Path, user: Option<&RunAs>) -> anyhow::Result<Programs> {
+fn programs(args: &ServeArgs, path: &Path, user: Option<&RunAs>) -> anyhow::Result<Vec<Programs>> {
     let offer = Offer {
         device: args.link.interface.to_string(),
         reach: args.link.reach(),
     };
-    let programs = Programs::open(path, offer)?;
-    if let Some(user) = user {
-        programs.hand_to(user)?;
+    let programs = Programs::open(path, &offer, args.engines)?;
+    if let (Some(user), Some(first)) = (user, programs.first()) {
+        first.hand_to(user)?;
     }
     Ok(programs)
 }

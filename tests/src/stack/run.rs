@@ -41,4 +41,5 @@ pub(crate) fn register(suite: &mut Suite) {
     servers::register(suite);
     signals::register(suite);
     tools::register(suite);
+    pipeline::engines::register_again(suite);
 }

@@ -16,7 +16,12 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn start(way: Way, arguments: &[&str]) -> Result<Serving> {
-        let all = [&way.arguments()[..], &[way.engines()], arguments].concat();
+        Serving::of_engines(way, way.engines(), arguments)
+    }
+
+    /// `--engines=N`, whatever the device has.
+    pub(super) fn of_engines(way: Way, engines: &str, arguments: &[&str]) -> Result<Serving> {
+        let all = [&way.arguments()[..], &[engines], arguments].concat();
         Serving::with(&all)
     }
 

@@ -1,6 +1,7 @@
 //! What an engine is made with.
 use crate::Ns;
-use std::net::IpAddr;
+use crate::wire::flow_hash;
+use std::net::{IpAddr, SocketAddr};
 
 /// An address of ours and how many of its leading bits are the network's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,39 @@ pub struct TxOffload {
 pub struct Share {
     pub index: u16,
     pub of: u16,
+    /// Datagrams are all the first engine's.
+    pub datagrams_at_first: bool,
+}
+
+impl Share {
+    /// One engine that has the device for itself.
+    pub const ALONE: Share = Share {
+        index: 0,
+        of: 1,
+        datagrams_at_first: false,
+    };
+
+    /// Which engine has a connection.
+    #[must_use]
+    pub fn owner(self, peer: SocketAddr, local: SocketAddr) -> u16 {
+        match self.of {
+            0 | 1 => 0,
+            of => (flow_hash(peer, local) % u32::from(of)) as u16,
+        }
+    }
+
+    #[must_use]
+    pub fn has(self, peer: SocketAddr, local: SocketAddr) -> bool {
+        self.owner(peer, local) == self.index
+    }
+
+    #[must_use]
+    pub fn has_datagrams(self, peer: SocketAddr, local: SocketAddr) -> bool {
+        match self.datagrams_at_first {
+            true => self.index == 0,
+            false => self.has(peer, local),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -70,7 +104,7 @@ impl Config {
             addresses: Vec::new(),
             routes: Vec::new(),
             offload: TxOffload::default(),
-            share: Share { index: 0, of: 1 },
+            share: Share::ALONE,
             tcp: TcpConfig::default(),
             max_sockets: 1 << 20,
             memory_bytes: 1 << 30,

@@ -117,7 +117,7 @@ fn end(
             prefix_bits: 16,
         })
         .collect();
-    let share = Share::all(1, 0).map_err(InstanceError::system("making an eventfd"))?;
+    let share = Share::all(1, 0, false).map_err(InstanceError::system("making an eventfd"))?;
     let device = Device {
         port: Box::new(port),
         medium,

@@ -28,10 +28,13 @@ pub mod connection;
 pub mod datagram;
 mod datagram_calls;
 mod datagrams;
+mod engines;
+mod first;
 mod joined;
 pub mod joining;
 mod listener;
 mod names;
+mod other;
 pub mod passing;
 mod requests;
 mod runs;
@@ -42,6 +45,8 @@ pub mod wire;
 use connection::{Connection, Means, PIECE, Then};
 use datagram::DATAGRAM_MAX;
 use datagrams::Datagrams;
+use engines::Engines;
+use first::Pending;
 use listener::Listener;
 use names::{Kind, Names, Of};
 use table::{Phase, SOCKETS_MAX, Table};
@@ -56,6 +61,7 @@ const LISTENER: u8 = 20;
 const KERNEL: u8 = 21;
 const DATAGRAMS: u8 = 22;
 const JOINED: u8 = 23;
+const ENGINES: u8 = 24;
 
 /// Of a listener's token, and of a socket's of UDP; below are connections, one more than their key.
 const LISTENS: u64 = 1 << 63;
@@ -87,10 +93,15 @@ struct Run {
 struct Channel {
     run: u64,
     fd: OwnedFd,
+    /// Other engines are asked for its answer.
+    waits: bool,
 }
 
 pub struct Programs {
-    endpoint: Endpoint,
+    /// The first engine's.
+    endpoint: Option<Endpoint>,
+    engines: Engines,
+    pending: Pending,
     offer: Offer,
     poll: Option<Poll>,
     runs: Slab<Run>,
@@ -114,9 +125,11 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// Of each engine, the first's first.
+    ///
     /// # Errors
     /// The socket cannot be had there.
-    pub fn open(path: &Path, offer: Offer) -> Result<Programs, InstanceError> {
+    pub fn open(path: &Path, offer: &Offer, engines: u16) -> Result<Vec<Programs>, InstanceError> {
         // A descriptor for each socket of a program: as many as may be.
         let limits = InstanceError::system::<nix::errno::Errno>;
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(limits("RLIMIT_NOFILE"))?;
@@ -125,27 +138,37 @@ impl Programs {
             raised.map_err(limits("raising RLIMIT_NOFILE"))?;
         }
         let sockets_max = (hard - SPARE.min(hard / 4)).min(SOCKETS_MAX.into());
-        let table =
-            Table::new(sockets_max as u32).map_err(InstanceError::system("a table of sockets"))?;
-        Ok(Programs {
-            endpoint: Endpoint::open(path, false)?,
-            offer,
-            poll: None,
-            runs: Slab::default(),
-            channels: Slab::default(),
-            table,
-            names: Names::default(),
-            connections: Slab::default(),
-            listeners: Slab::default(),
-            datagrams: Slab::default(),
-            again: VecDeque::new(),
-            later: None,
-            unsure: Vec::new(),
-            look_again: None,
-            piece: vec![0; DATAGRAM_MAX.max(PIECE)].into(),
-            counts: AppCounts::default(),
-            sockets_max: sockets_max as usize,
-        })
+        let tables = Table::of_engines(sockets_max as u32, engines)
+            .map_err(InstanceError::system("a table of sockets"))?;
+        let ways = InstanceError::system("making an eventfd");
+        let ways = Engines::all(engines).map_err(ways)?;
+        let sockets_max = sockets_max as usize / ways.len();
+        let mut endpoint = Some(Endpoint::open(path, false)?);
+        let all = ways
+            .into_iter()
+            .zip(tables)
+            .map(|(engines, table)| Programs {
+                endpoint: endpoint.take(),
+                engines,
+                pending: Pending::default(),
+                offer: offer.clone(),
+                poll: None,
+                runs: Slab::default(),
+                channels: Slab::default(),
+                table,
+                names: Names::default(),
+                connections: Slab::default(),
+                listeners: Slab::default(),
+                datagrams: Slab::default(),
+                again: VecDeque::new(),
+                later: None,
+                unsure: Vec::new(),
+                look_again: None,
+                piece: vec![0; DATAGRAM_MAX.max(PIECE)].into(),
+                counts: AppCounts::default(),
+                sockets_max,
+            });
+        Ok(all.collect())
     }
 
     /// Whose programs may attach, beside root's.
@@ -153,7 +176,9 @@ impl Programs {
     /// # Errors
     /// As for [`Endpoint::hand_to`].
     pub fn hand_to(&self, user: &RunAs) -> Result<(), ServingError> {
-        self.endpoint.hand_to(user)
+        self.endpoint
+            .iter()
+            .try_for_each(|endpoint| endpoint.hand_to(user))
     }
 
     fn serve(&mut self, sockets: &mut Sockets<'_>, key: u64) {
@@ -187,13 +212,20 @@ impl Programs {
 
     fn forget_connection(&mut self, key: u64) {
         if let Some(connection) = self.connections.remove(key) {
-            self.forget_name(connection.name);
+            let name = connection.name;
+            self.forget_name(name);
+            if !self.table.has(name.row) && connection.tells() {
+                self.report_over(name);
+            }
         }
     }
 
     fn forget_name(&mut self, name: Name) {
         self.names.remove(name);
-        self.table.give_back(name);
+        if self.table.has(name.row) {
+            self.is_spread_no_more(name);
+            self.table.give_back(name);
+        }
     }
 
     /// A new socket whose call has failed.
@@ -285,16 +317,20 @@ impl Programs {
 
 impl App for Programs {
     fn start(&mut self, _: &mut Sockets<'_>) -> Result<(), InstanceError> {
-        let told = self.endpoint.announce();
+        let told = self.endpoint.iter().try_for_each(Endpoint::announce);
         told.map_err(InstanceError::system("telling those that wait for it"))
     }
 
     fn watch(&mut self, outer: &Poll, source: u8) -> Result<(), InstanceError> {
         let system = InstanceError::system::<nix::errno::Errno>;
         let poll = Poll::new(256).map_err(system("watching programs"))?;
-        if let Some(fd) = self.endpoint.fd() {
+        if let Some(fd) = self.endpoint.as_ref().and_then(Endpoint::fd) {
             poll.add(fd, Token::of(ATTACH), EpollFlags::EPOLLIN)
                 .map_err(system("watching programs"))?;
+        }
+        if let Some(bell) = self.engines.bell() {
+            poll.add(bell, Token::of(ENGINES), EpollFlags::EPOLLIN)
+                .map_err(system("watching other engines"))?;
         }
         outer
             .add(&poll, Token::of(source), EpollFlags::EPOLLIN)
@@ -310,7 +346,7 @@ impl App for Programs {
         let count = poll.wait(Some(std::time::Duration::ZERO)).unwrap_or(0);
         let mut ready: Vec<_> = (0..count).map(|at| poll.ready(at)).collect();
         // What was closed before a request is gone before it is answered: the port that it asks for may be that one's.
-        ready.sort_by_key(|ready| ready.token.source == CHANNEL);
+        ready.sort_by_key(|ready| matches!(ready.token.source, CHANNEL | ENGINES));
         for ready in ready {
             let (key, flags) = (ready.token.key, ready.flags);
             let over = flags.intersects(EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR);
@@ -318,6 +354,10 @@ impl App for Programs {
                 ATTACH => self.attach(sockets.now),
                 DOOR => self.door(key),
                 CHANNEL => self.request(sockets, key),
+                ENGINES => {
+                    self.errands(sockets);
+                    self.reports(sockets);
+                }
                 CONNECTION => {
                     if let Some(connection) = self.connections.get(key) {
                         connection.is_ready(flags);

@@ -23,6 +23,8 @@ enum Owner {
 pub struct Share {
     index: usize,
     of: usize,
+    /// Datagrams are all the first engine's.
+    datagrams_at_first: bool,
     /// By index; none to itself.
     lanes: Vec<Option<MemoryPort>>,
     bells: Vec<Arc<EventFd>>,
@@ -33,7 +35,7 @@ impl Share {
     ///
     /// # Errors
     /// As eventfd(2).
-    pub fn all(of: u16, max_frame_len: usize) -> nix::Result<Vec<Share>> {
+    pub fn all(of: u16, max_frame_len: usize, datagrams_at_first: bool) -> nix::Result<Vec<Share>> {
         let of = usize::from(of.max(1));
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let bell = |_| EventFd::from_flags(flags).map(Arc::new);
@@ -41,6 +43,7 @@ impl Share {
         let share = |index| Share {
             index,
             of,
+            datagrams_at_first,
             lanes: (0..of).map(|_| None).collect(),
             bells: bells.clone(),
         };
@@ -78,7 +81,7 @@ impl Share {
         if self.is_alone() {
             return true;
         }
-        match owner(frame.bytes, self.of) {
+        match owner(frame.bytes, self.of, self.datagrams_at_first) {
             Owner::One(index) if index == self.index => true,
             Owner::One(index) => {
                 self.give(index, frame);
@@ -141,13 +144,15 @@ impl Share {
 const ARP: u16 = 0x0806;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// Questions (ARP, neighbour solicitation, echo) go to the first engine, so that one answer comes of each.
-fn owner(frame: &[u8], of: usize) -> Owner {
-    owner_of(frame, of).unwrap_or(Owner::All)
+fn owner(frame: &[u8], of: usize, datagrams_at_first: bool) -> Owner {
+    owner_of(frame, of, datagrams_at_first).unwrap_or(Owner::All)
 }
 
-fn owner_of(frame: &[u8], of: usize) -> Option<Owner> {
+fn owner_of(frame: &[u8], of: usize, datagrams_at_first: bool) -> Option<Owner> {
     let half = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
     let (protocol, at, peer, local) = match half(12)? {
         ARP => {
@@ -182,8 +187,8 @@ fn owner_of(frame: &[u8], of: usize) -> Option<Owner> {
         _ => return Some(Owner::One(0)),
     };
     match (protocol, frame.get(at)?) {
-        // TCP, UDP.
-        (6 | 17, _) => {
+        (UDP, _) if datagrams_at_first => Some(Owner::One(0)),
+        (TCP | UDP, _) => {
             let peer = SocketAddr::new(peer, half(at)?);
             let local = SocketAddr::new(local, half(at + 2)?);
             let owner = flow_hash(peer, local) as usize % of;
@@ -217,7 +222,8 @@ mod tests {
             let peer = SocketAddr::new([10, 0, 0, 1].into(), port);
             let hash = flow_hash(peer, "10.0.0.2:80".parse().unwrap());
             let expected = Owner::One(hash as usize % 3);
-            assert_eq!(owner(&udp(port), 3), expected);
+            assert_eq!(owner(&udp(port), 3, false), expected);
+            assert_eq!(owner(&udp(port), 3, true), Owner::One(0));
         }
     }
 
@@ -225,14 +231,14 @@ mod tests {
     fn fragments_and_what_is_cut_are_everybodys() {
         let mut fragment = udp(1000);
         fragment[20] = 0x20;
-        assert_eq!(owner(&fragment, 3), Owner::All);
-        assert_eq!(owner(&udp(1000)[..30], 3), Owner::All);
-        assert_eq!(owner(&[], 3), Owner::All);
+        assert_eq!(owner(&fragment, 3, false), Owner::All);
+        assert_eq!(owner(&udp(1000)[..30], 3, false), Owner::All);
+        assert_eq!(owner(&[], 3, false), Owner::All);
     }
 
     #[test]
     fn what_is_anothers_comes_to_it() {
-        let mut all = Share::all(2, 2048).unwrap();
+        let mut all = Share::all(2, 2048, false).unwrap();
         let bytes = udp(1000);
         let frame = Frame {
             bytes: &bytes,
@@ -240,7 +246,7 @@ mod tests {
             received: hopscope_event::Tsc(0),
             offload: hopscope_netio::Offload::default(),
         };
-        let Owner::One(owner) = owner(&bytes, 2) else {
+        let Owner::One(owner) = owner(&bytes, 2, false) else {
             panic!("no owner");
         };
         assert!(all[owner].pass_on(&frame));

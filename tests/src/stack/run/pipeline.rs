@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod datagram_ends;
 mod datagrams;
 mod ends;
+pub(super) mod engines;
 mod handed_on;
 pub(super) mod instance;
 mod many;
@@ -18,6 +19,7 @@ pub(crate) fn register(suite: &mut Suite) {
     datagram_ends::register(suite);
     datagrams::register(suite);
     ends::register(suite);
+    engines::register(suite);
     handed_on::register(suite);
     many::register(suite);
     ports::register(suite);

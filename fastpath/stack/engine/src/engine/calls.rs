@@ -78,6 +78,20 @@ impl Engine {
         self.tcp.connect(host!(self, now), id, peer)
     }
 
+    /// Which of the device's engines a connection to `peer` belongs to: this one, where the socket has no port yet.
+    ///
+    /// # Errors
+    /// As connect(2).
+    pub fn owner_of_connection(
+        &mut self,
+        now: Ns,
+        id: SocketId,
+        peer: SocketAddr,
+    ) -> Result<u16, SocketError> {
+        self.now = now;
+        self.tcp.owner(host!(self, now), id, peer)
+    }
+
     /// send(2) on a connected socket: bytes taken, at least one.
     ///
     /// # Errors

@@ -240,7 +240,11 @@ fn rfc6191_connect_reuses_time_wait() {
 fn shares_choose_ports_that_come_back_to_them() {
     for index in 0..3 {
         let mut client = config(2, Medium::Ip);
-        client.share = Share { index, of: 3 };
+        client.share = Share {
+            index,
+            of: 3,
+            ..Share::ALONE
+        };
         let mut pair = Pair::new(client, config(1, Medium::Ip));
         listen(&mut pair.server, 80, false);
         for _ in 0..20 {

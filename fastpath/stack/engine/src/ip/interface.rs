@@ -16,7 +16,7 @@ use crate::config::{Config, ConfigError, Medium, Share};
 use crate::frame::{RxMeta, TxFrame};
 use crate::wire::ethernet::Mac;
 use crate::wire::siphash::SipKey;
-use crate::wire::{ethernet, flow_hash, ipv4, ipv6};
+use crate::wire::{ethernet, ipv4, ipv6};
 use crate::{Counters, Ns, SocketError};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -52,7 +52,7 @@ impl Interface {
     /// # Errors
     /// An address, route, prefix, MTU or share of `config` cannot be.
     pub(crate) fn new(config: &Config) -> Result<Interface, ConfigError> {
-        let Share { index, of } = config.share;
+        let Share { index, of, .. } = config.share;
         if index >= of {
             return Err(ConfigError::Share { index, of });
         }
@@ -116,10 +116,9 @@ impl Interface {
         self.addresses.source_for(destination).ok_or(unreachable)
     }
 
-    /// Whether answers of `peer` to `local` come to this engine, and not to another one of the device.
-    pub(crate) fn is_own_flow(&self, peer: SocketAddr, local: SocketAddr) -> bool {
-        let Share { index, of } = self.share;
-        of == 1 || flow_hash(peer, local) % u32::from(of) == u32::from(index)
+    /// Whether datagrams of `peer` to `local` come to this engine, and not to another one of the device.
+    pub(crate) fn has_datagrams_of(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+        self.share.has_datagrams(peer, local)
     }
 
     /// Of a packet in fragments.

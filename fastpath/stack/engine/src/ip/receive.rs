@@ -2,6 +2,7 @@
 use super::addresses::Recipient;
 use super::input::{Input, Packet};
 use super::interface::Interface;
+use crate::config::Share;
 use crate::frame::{RxChecksum, RxMeta};
 use crate::wire::checksum::Sum;
 use crate::wire::ethernet::{self, Mac};
@@ -255,7 +256,7 @@ impl Interface {
             return Input::Done;
         };
         let ports = (segment.source_port, segment.destination_port);
-        if !arrival.looped && self.is_of_other_engine(&packet, ports) {
+        if !arrival.looped && !is_ours(self.share, Share::has, &packet, ports) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }
@@ -288,7 +289,7 @@ impl Interface {
         };
         let ports = (datagram.source_port, datagram.destination_port);
         let on_the_wire = arrival.recipient == Recipient::Us && !arrival.looped;
-        if on_the_wire && self.is_of_other_engine(&packet, ports) {
+        if on_the_wire && !is_ours(self.share, Share::has_datagrams, &packet, ports) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }
@@ -307,16 +308,25 @@ impl Interface {
         Input::Udp(packet, datagram)
     }
 
-    fn is_of_other_engine(&self, packet: &Packet, ports: (u16, u16)) -> bool {
-        let peer = SocketAddr::new(packet.source, ports.0);
-        let local = SocketAddr::new(packet.destination, ports.1);
-        !self.is_own_flow(peer, local)
-    }
-
     /// Of several engines all see ARP, NDISC and echo requests; one answers.
     pub(super) fn answers(&self) -> bool {
         self.share.index == 0
     }
+}
+
+/// And not another engine's.
+fn is_ours(
+    share: Share,
+    has: impl Fn(Share, SocketAddr, SocketAddr) -> bool,
+    packet: &Packet,
+    (source, destination): (u16, u16),
+) -> bool {
+    let peer = SocketAddr::new(packet.source, source);
+    has(
+        share,
+        peer,
+        SocketAddr::new(packet.destination, destination),
+    )
 }
 
 /// From no address; such a packet has no transport.

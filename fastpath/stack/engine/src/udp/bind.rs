@@ -162,7 +162,7 @@ impl Udp {
         for i in 0..count {
             let port = first + (start.wrapping_add(i) % count) as u16;
             local.set_port(port);
-            let ours = peer.is_none_or(|peer| lower.ip.is_own_flow(peer, local));
+            let ours = peer.is_none_or(|peer| lower.ip.has_datagrams_of(peer, local));
             if port != 0 && ours && !self.ports.contains_key(&port) {
                 return Ok(port);
             }

@@ -38,6 +38,10 @@ pub struct Connection {
     peer_ended: bool,
     /// Nobody has the other end any more, or both directions are shut.
     gone: bool,
+    /// Its row is this engine's to write.
+    tells: bool,
+    /// Another engine is asked for its connection: until that has answered, it stays.
+    held: bool,
 }
 
 /// What a socket works with.
@@ -75,7 +79,30 @@ impl Connection {
             program_ended: false,
             peer_ended: false,
             gone: false,
+            tells: true,
+            held: false,
         }
+    }
+
+    /// The first of several engines has its row, until there is a connection here.
+    pub fn stands_by(&mut self) {
+        self.tells = false;
+    }
+
+    pub fn tells(&self) -> bool {
+        self.tells
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    pub fn go_on(&mut self) {
+        self.held = false;
     }
 
     pub fn phase(&self) -> Phase {
@@ -95,6 +122,7 @@ impl Connection {
     pub fn connecting(&mut self, filled: usize) {
         self.phase = Phase::Connecting;
         self.filled = filled;
+        self.tells = true;
     }
 
     /// Takes what a pair was filled with out again.
@@ -135,7 +163,7 @@ impl Connection {
             Phase::Connecting => self.connect(with),
             Phase::Connected => Ok(Then::Again),
             // Nothing was asked of it yet.
-            _ if self.gone => {
+            _ if self.gone && !self.held => {
                 with.sockets.close(self.id);
                 return Then::Over;
             }

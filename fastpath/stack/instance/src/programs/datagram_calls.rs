@@ -93,7 +93,7 @@ impl Programs {
         let place = self.names.find(run, name)?;
         match place.kind {
             Kind::Datagrams => Ok(place.key),
-            Kind::Connection | Kind::Listener => Err(libc::EINVAL),
+            Kind::Connection | Kind::Listener | Kind::Moved => Err(libc::EINVAL),
         }
     }
 

@@ -9,6 +9,8 @@ pub(super) enum Kind {
     Connection,
     Listener,
     Datagrams,
+    /// Its key is the engine that has it.
+    Moved,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,15 @@ impl Names {
         let found = self.sockets.get(&name);
         let found = found.filter(|socket| socket.programs.contains(&program));
         Ok(found.ok_or(libc::ENOTCONN)?.place)
+    }
+
+    pub fn place(&self, name: Name) -> Option<Place> {
+        self.sockets.get(&name).map(|socket| socket.place)
+    }
+
+    pub fn has_moved(&self, name: Name) -> bool {
+        self.place(name)
+            .is_some_and(|place| place.kind == Kind::Moved)
     }
 
     /// It is something else from now on.

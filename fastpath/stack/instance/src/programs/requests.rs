@@ -142,12 +142,13 @@ impl Programs {
         }
     }
 
-    fn id_of(&mut self, run: u64, name: Name) -> Result<SocketId, i32> {
+    pub(super) fn id_of(&mut self, run: u64, name: Name) -> Result<SocketId, i32> {
         let place = self.names.find(run, name)?;
         let id = match place.kind {
             Kind::Connection => self.connections.get(place.key).map(|one| one.id),
             Kind::Listener => self.listeners.get(place.key).map(|one| one.id),
             Kind::Datagrams => self.datagrams.get(place.key).map(|one| one.id),
+            Kind::Moved => None,
         };
         id.ok_or(libc::ENOTCONN)
     }
@@ -247,7 +248,7 @@ impl Programs {
         Ok((name, key, theirs))
     }
 
-    fn connect(
+    pub(super) fn connect(
         &mut self,
         sockets: &mut Sockets<'_>,
         run: u64,
@@ -320,9 +321,11 @@ impl Programs {
         let ipv6 = connection.ipv6;
         let mut listener = Listener::new(id, name, ipv6, connection.into_pair());
         listener.kernel = kernel;
-        let local = sockets.engine.local_address(id).ok();
-        let row = Row::new(name.generation, State::of(Phase::Listening), ipv6);
-        self.table.write(name.row, &row.with(local, None));
+        if self.table.has(name.row) {
+            let local = sockets.engine.local_address(id).ok();
+            let row = Row::new(name.generation, State::of(Phase::Listening), ipv6);
+            self.table.write(name.row, &row.with(local, None));
+        }
         let key = self.listeners.insert(listener);
         let kind = Kind::Listener;
         self.names.becomes(name, Place { kind, key });

@@ -1,10 +1,12 @@
 //! Programs that come and go: their doors, and the channels of their processes.
+use super::calls::Answer;
 use super::passing::{self, RecvFlags, SendFlags};
 use super::wire::{self, Hello, MESSAGE_MAX, Response, Welcome};
 use super::{ATTACH, CHANNEL, Channel, DOOR, LATER, Programs, Run};
 use crate::Ns;
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
+use hopscope_serving::endpoint::Endpoint;
 use nix::libc;
 use nix::sys::epoll::EpollFlags;
 use rustix::io::Errno;
@@ -20,9 +22,9 @@ const CHANNELS_MAX: usize = 4096;
 impl Programs {
     pub(super) fn attach(&mut self, now: Ns) {
         loop {
-            let door = match self.endpoint.accept() {
-                Ok(Some(door)) => door,
-                Ok(None) => return,
+            let door = match self.endpoint.as_ref().map(Endpoint::accept).transpose() {
+                Ok(Some(Some(door))) => door,
+                Ok(_) => return,
                 // No descriptor: it waits, and is not told of meanwhile.
                 Err(_) => {
                     self.counts.descriptors_missing += 1;
@@ -72,7 +74,8 @@ impl Programs {
     }
 
     fn watch_door(&self, wants: EpollFlags) {
-        if let (Some(poll), Some(fd)) = (&self.poll, self.endpoint.fd()) {
+        if let (Some(poll), Some(fd)) = (&self.poll, self.endpoint.as_ref().and_then(Endpoint::fd))
+        {
             // Of a descriptor that is watched.
             let _ = poll.modify(fd, Token::of(ATTACH), wants);
         }
@@ -103,7 +106,12 @@ impl Programs {
                 self.counts.requests_refused += 1;
                 continue;
             }
-            let channel = self.channels.insert(Channel { run: key, fd });
+            let waits = false;
+            let channel = self.channels.insert(Channel {
+                run: key,
+                fd,
+                waits,
+            });
             let (Some(added), Some(poll)) = (self.channels.get(channel), &self.poll) else {
                 continue;
             };
@@ -170,6 +178,7 @@ impl Programs {
         if is_over {
             self.runs.remove(key);
             self.names.forget_program(key);
+            self.tell_others_who_left(key);
         }
     }
 
@@ -186,6 +195,10 @@ impl Programs {
         let Some(channel) = self.channels.get(key) else {
             return;
         };
+        if channel.waits {
+            // Of one that waits only its end is told.
+            return self.end_channel(key);
+        }
         let run = channel.run;
         let mut bytes = vec![0; MESSAGE_MAX];
         let mut passed = match passing::receive(&channel.fd, &mut bytes, RecvFlags::DONTWAIT) {
@@ -195,10 +208,25 @@ impl Programs {
         };
         let answered = match wire::from_bytes(&bytes[..passed.len]) {
             // A descriptor that belongs to the request was lost on its way.
-            Ok(_) if passed.cut => Err(libc::EMFILE),
-            Ok(request) => self.answer(sockets, run, request, passed.fds.pop()),
-            Err(_) => Err(libc::EPROTO),
+            Ok(_) if passed.cut => Some(Err(libc::EMFILE)),
+            Ok(request) => self.begin(sockets, (key, run), request, passed.fds.pop()),
+            Err(_) => Some(Err(libc::EPROTO)),
         };
+        if let Some(answer) = answered {
+            self.tell(key, answer);
+        }
+    }
+
+    /// Nothing more is taken from it before it is told.
+    pub(super) fn hold_channel(&mut self, key: u64) {
+        if let (Some(channel), Some(poll)) = (self.channels.get(key), &self.poll) {
+            channel.waits = true;
+            // Of a descriptor that is watched.
+            let _ = poll.modify(&channel.fd, Token::new(CHANNEL, key), EpollFlags::empty());
+        }
+    }
+
+    pub(super) fn tell(&mut self, key: u64, answered: Answer) {
         let (response, fd) = answered.unwrap_or_else(|errno| {
             self.counts.requests_refused += 1;
             (Response::Failed(errno), None)
@@ -206,6 +234,9 @@ impl Programs {
         let Some(channel) = self.channels.get(key) else {
             return;
         };
+        if let (true, Some(poll)) = (std::mem::take(&mut channel.waits), &self.poll) {
+            let _ = poll.modify(&channel.fd, Token::new(CHANNEL, key), EpollFlags::EPOLLIN);
+        }
         let fds: Vec<_> = fd.as_ref().map(AsFd::as_fd).into_iter().collect();
         let sent = passing::send(
             &channel.fd,

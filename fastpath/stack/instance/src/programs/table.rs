@@ -11,6 +11,7 @@ use std::io;
 use std::mem::offset_of;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
 
@@ -222,10 +223,12 @@ impl Row {
     }
 }
 
-/// The rows of all programs.
+/// The rows of all programs, or those of them whose sockets one of several engines has.
 pub struct Table {
-    region: MmapRegion,
-    file: OwnedFd,
+    region: Arc<MmapRegion>,
+    file: Arc<OwnedFd>,
+    /// The first of its own, and how many.
+    from: u32,
     rows: u32,
     generations: Vec<u32>,
     /// Of each row: names of another instance are none here.
@@ -235,13 +238,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// For so many sockets at a time, in a new file in memory.
+    /// For so many sockets at a time, in a new file in memory, and for each of so many engines an equal part of it.
     ///
     /// # Errors
     /// As memfd_create(2), ftruncate(2), mmap(2) and fcntl(2). EINVAL: a kernel before Linux 5.1.
-    pub fn new(sockets: u32) -> io::Result<Table> {
-        let rows = sockets.min(SOCKETS_MAX) + SPARE;
-        let len = rows as usize * ROW_BYTES;
+    pub fn of_engines(sockets: u32, engines: u16) -> io::Result<Vec<Table>> {
+        let engines = u32::from(engines.max(1));
+        let rows = (sockets / engines + SPARE).min(ROWS_MAX / engines);
+        let len = (rows * engines) as usize * ROW_BYTES;
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("hopscope-sockets", flags)?;
         ftruncate(&file, len as u64)?;
@@ -252,14 +256,28 @@ impl Table {
         // Shorter, it would end who reads it (SIGBUS). From here on nobody else writes it, root neither.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         fcntl_add_seals(&file, seals)?;
-        Ok(Table {
-            region,
-            file,
+        let (region, file) = (Arc::new(region), Arc::new(file));
+        let first = RandomState::new().build_hasher().finish() as u32 & GENERATIONS;
+        let part = |engine| Table {
+            region: region.clone(),
+            file: file.clone(),
+            from: engine * rows,
             rows,
             generations: Vec::new(),
-            first: RandomState::new().build_hasher().finish() as u32 & GENERATIONS,
+            first,
             free: VecDeque::new(),
-        })
+        };
+        Ok((0..engines).map(part).collect())
+    }
+
+    /// Which engine's a row is.
+    pub fn engine_of(&self, row: u32) -> usize {
+        (row / self.rows) as usize
+    }
+
+    /// It gives the row away, and takes it back.
+    pub fn has(&self, row: u32) -> bool {
+        row.checked_sub(self.from).is_some_and(|at| at < self.rows)
     }
 
     /// For programs.
@@ -277,11 +295,11 @@ impl Table {
         let row = match self.free.len() as u32 {
             few if few < SPARE && used < self.rows => {
                 self.generations.push(self.first);
-                used
+                self.from + used
             }
             _ => self.free.pop_front()?,
         };
-        let generation = self.generations.get_mut(row as usize)?;
+        let generation = self.generations.get_mut((row - self.from) as usize)?;
         *generation = (*generation + 1) & GENERATIONS;
         Some(Name {
             row,
@@ -293,7 +311,7 @@ impl Table {
         self.free.push_back(name.row);
     }
 
-    /// The generation first: who reads another word of the new socket finds that it is not the old one's any more.
+    /// A socket's that this engine has, whichever gave the row. The generation first: who reads another word of the new socket finds that it is not the old one's any more.
     pub fn write(&self, row: u32, content: &Row) {
         for (at, word) in content.to_words().into_iter().enumerate() {
             self.store(row, at * size_of::<u32>(), word);
@@ -365,9 +383,29 @@ mod tests {
         assert_eq!(Row::from_words(row.to_words()), row);
     }
 
+    fn alone(sockets: u32) -> Table {
+        Table::of_engines(sockets, 1).unwrap().pop().unwrap()
+    }
+
+    #[test]
+    fn each_engine_has_rows_of_its_own() {
+        let mut all = Table::of_engines(8, 2).unwrap();
+        let mut rows = Vec::new();
+        for (engine, table) in all.iter_mut().enumerate() {
+            let names: Vec<Name> = std::iter::from_fn(|| table.take()).collect();
+            assert_eq!(names.len(), 4 + SPARE as usize);
+            for name in names {
+                assert!(table.has(name.row) && table.engine_of(name.row) == engine);
+                rows.push(name.row);
+            }
+        }
+        assert!(rows.iter().copied().eq(0..2 * (4 + SPARE)));
+        assert!(!all[0].has(rows[rows.len() - 1]) && !all[1].has(0));
+    }
+
     #[test]
     fn nobody_else_writes_it() {
-        let mut table = Table::new(8).unwrap();
+        let mut table = alone(8);
         let name = table.take().unwrap();
         let row = Row::new(name.generation, State::of(Phase::Listening), false);
         table.write(name.row, &row);
@@ -386,7 +424,7 @@ mod tests {
 
     #[test]
     fn rows_come_to_an_end() {
-        let mut table = Table::new(2).unwrap();
+        let mut table = alone(2);
         let all: Vec<Name> = std::iter::from_fn(|| table.take()).collect();
         assert_eq!(all.len(), 2 + SPARE as usize);
         assert!(!table.has_room());

@@ -1,8 +1,8 @@
 //! Programs on the stack in either mode: what shows that they are not on the kernel's, and that nothing is left of them.
-use super::super::pipeline::instance::Instance;
+use super::super::pipeline::instance::{Instance, of_all_engines};
 use super::super::running::{cable, frames, kernel_has_none, left_nothing, on_the_stack};
 use crate::stack::cable::files;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use hopscope_tests::Target;
 use hopscope_tests::command::{Output, run};
 use nix::sys::signal::Signal;
@@ -105,12 +105,11 @@ impl Side {
             return Ok(());
         };
         let summary = instance.has_nothing_left()?;
-        let engine = &summary["engines"][0];
-        let count = |path: &str| engine.pointer(path).and_then(serde_json::Value::as_u64);
-        let segments = count("/counters/Tcp/InSegs").context("no count")?;
+        let segments = of_all_engines(&summary, "/counters/Tcp/InSegs")?;
         ensure!(segments > least / 2, "{segments} segments in {summary}");
-        ensure!(count("/counters/Tcp/CurrEstab") == Some(0), "{summary}");
-        ensure!(count("/memory/buffer_bytes") == Some(0), "{summary}");
+        for left in ["/counters/Tcp/CurrEstab", "/memory/buffer_bytes"] {
+            ensure!(of_all_engines(&summary, left)? == 0, "{left}: {summary}");
+        }
         Ok(())
     }
 }

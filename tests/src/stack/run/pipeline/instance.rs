@@ -8,9 +8,30 @@ use hopscope_tests::hopscope_bin;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const WATCHDOG: Duration = Duration::from_secs(60);
+
+/// Of instances that are started in this process.
+static ENGINES: AtomicU16 = AtomicU16::new(1);
+
+/// `case` with instances of two engines.
+pub(super) fn on_two_engines(case: &dyn Fn() -> Result<()>) -> Result<()> {
+    ENGINES.store(2, Ordering::Relaxed);
+    case()
+}
+
+/// Of all engines of a summary, the sum at this path.
+pub(crate) fn of_all_engines(summary: &Value, path: &str) -> Result<u64> {
+    let engines = summary["engines"].as_array();
+    let counts = engines
+        .with_context(|| format!("no engines in {summary}"))?
+        .iter();
+    let counts = counts.map(|engine| engine.pointer(path).and_then(Value::as_u64));
+    let sum: Option<u64> = counts.sum();
+    sum.with_context(|| format!("no {path} in {summary}"))
+}
 
 pub(crate) struct Instance {
     serving: Serving,
@@ -27,6 +48,12 @@ impl Instance {
         let name = format!("hopscope-{}.stack", std::process::id());
         let socket = std::env::temp_dir().join(name);
         Instance::at(socket, more)
+    }
+
+    /// Of several engines.
+    pub(super) fn of_engines(engines: u16) -> Result<Instance> {
+        ENGINES.store(engines, Ordering::Relaxed);
+        Instance::start(&[])
     }
 
     /// The same, its socket in a directory of its own below one of this process's, which the caller removes.
@@ -47,7 +74,9 @@ impl Instance {
 
     fn at(socket: PathBuf, more: &[&str]) -> Result<Instance> {
         let at = format!("--socket={}", socket.display());
-        let serving = Serving::start(Way::Packet, &[&[at.as_str()], more].concat())?;
+        let engines = format!("--engines={}", ENGINES.load(Ordering::Relaxed));
+        let arguments = [&[at.as_str()], more].concat();
+        let serving = Serving::of_engines(Way::Packet, &engines, &arguments)?;
         let mut instance = Instance {
             serving,
             socket,
@@ -72,6 +101,10 @@ impl Instance {
 
     pub(super) fn socket(&self) -> &str {
         self.socket.to_str().unwrap_or_default()
+    }
+
+    pub(super) fn engines(&self) -> u16 {
+        ENGINES.load(Ordering::Relaxed)
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -115,12 +148,14 @@ impl Instance {
     /// Of `stack ss`: in each state so many.
     fn states(&self) -> Result<Vec<String>> {
         let answer = self.asked("ss")?;
-        let rows = answer
-            .pointer("/engines/0/connections")
-            .and_then(Value::as_array)
-            .with_context(|| answer.to_string())?;
-        let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
-        Ok(rows.iter().map(state).collect())
+        let engines = answer["engines"].as_array();
+        let mut states = Vec::new();
+        for engine in engines.with_context(|| answer.to_string())? {
+            let rows = engine["connections"].as_array();
+            let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
+            states.extend(rows.with_context(|| answer.to_string())?.iter().map(state));
+        }
+        Ok(states)
     }
 
     /// Its programs are gone: it has no socket and no descriptor of theirs. Then it is stopped: its summary.

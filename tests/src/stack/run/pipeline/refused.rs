@@ -78,7 +78,7 @@ fn refused() -> Result<()> {
     expect(&mut own(&inline), &["--socket", "--mode pipeline"])?;
     let elsewhere = ["--mode=pipeline", "--if=far", "--socket", instance.socket()];
     expect(&mut own(&elsewhere), &["packet:near", "packet:far"])?;
-    // A second one at the same place, and one with several engines.
+    // A second one at the same place.
     let at = format!("--socket={}", instance.socket());
     let serve = |arguments: &[&str]| -> Result<String> {
         let mut command = Command::new(hopscope_bin());
@@ -95,8 +95,6 @@ fn refused() -> Result<()> {
     };
     let said = serve(&[&at])?;
     ensure!(said.contains(instance.socket()), "{said}");
-    let said = serve(&["--engines=2", "--socket=/x"])?;
-    ensure!(said.contains("--engines 2"), "{said}");
     let said = serve(&["--port=80"])?;
     ensure!(said.contains("--app"), "{said}");
     instance.has_nothing_left().map(drop)

@@ -27,7 +27,11 @@ fn configurations_that_cannot_be() {
         Some(ConfigError::NoAddress)
     );
     assert_eq!(
-        refused(|c| c.share = Share { index: 2, of: 2 }),
+        refused(|c| c.share = Share {
+            index: 2,
+            of: 2,
+            ..Share::ALONE
+        }),
         Some(ConfigError::Share { index: 2, of: 2 })
     );
     assert!(matches!(

@@ -290,7 +290,11 @@ fn rfc4861_7_2_2_packets_wait_for_an_advertisement() {
 #[test]
 fn of_several_engines_the_first_answers_and_all_learn() {
     let mut config = config();
-    config.share = Share { index: 1, of: 2 };
+    config.share = Share {
+        index: 1,
+        of: 2,
+        ..Share::ALONE
+    };
     let mut net = Net::with(&config);
     net.receive(&arp_request(PEER_MAC, PEER, OURS));
     net.receive(&ndisc_solicitation());

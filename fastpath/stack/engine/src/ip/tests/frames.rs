@@ -182,6 +182,7 @@ fn connections_of_other_engines() {
         config.share = Share {
             index: index as u16,
             of: 2,
+            ..Share::ALONE
         };
         let mut net = Net::with(&config);
         for port in 1..=100 {
@@ -204,6 +205,29 @@ fn connections_of_other_engines() {
         counters[0].connections_of_other_engines,
         u64::from(taken[1])
     );
+}
+
+#[test]
+fn datagrams_are_all_the_first_engines_where_that_is_asked() {
+    let mut config = config();
+    for index in 0..2 {
+        config.share = Share {
+            index,
+            of: 2,
+            datagrams_at_first: true,
+        };
+        let mut net = Net::with(&config);
+        let mut segments = 0;
+        for port in 1..=20 {
+            let datagram = udp_datagram(PEER.into(), OURS.into(), port, 53, b"query");
+            let ours = matches!(net.receive(&v4(protocol::UDP, &datagram)), Input::Udp(..));
+            assert_eq!(ours, index == 0);
+            let segment = tcp_segment(PEER.into(), OURS.into(), port, b"");
+            let ours = matches!(net.receive(&v4(protocol::TCP, &segment)), Input::Tcp(..));
+            segments += u32::from(ours);
+        }
+        assert!((1..20).contains(&segments));
+    }
 }
 
 #[test]

@@ -9,7 +9,6 @@ use crate::tcp::options::SocketOptions;
 use crate::tcp::ports::Claim;
 use crate::tcp::sockets::{Idle, Socket};
 use crate::tcp::tuple::{Address, Tuple};
-use crate::wire::flow_hash;
 use crate::{SocketError, SocketId};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -242,6 +241,27 @@ impl Tcp {
         }
     }
 
+    /// Of several engines, the one that a connection to `peer` belongs to; this one where the socket's port is not chosen yet.
+    ///
+    /// # Errors
+    /// As connect(2).
+    pub(crate) fn owner(
+        &mut self,
+        host: &Host,
+        id: SocketId,
+        peer: SocketAddr,
+    ) -> Result<u16, SocketError> {
+        let slot = self.sockets.index(id)?;
+        let share = self.config.share;
+        match self.sockets.get(slot) {
+            Some(Socket::Idle(idle)) if idle.bound.is_some() => {
+                let tuple = wanted_tuple(host, idle, peer)?;
+                Ok(share.owner(tuple.peer(), tuple.local()))
+            }
+            _ => Ok(share.index),
+        }
+    }
+
     /// Where from: the bound address and port, or those that fit.
     fn choose_tuple(
         &mut self,
@@ -252,31 +272,13 @@ impl Tcp {
         let Some(Socket::Idle(idle)) = self.sockets.get(slot) else {
             return Err(SocketError::IsConnected);
         };
-        let to = peer_address(idle, peer)?;
-        if host.ip.is_group(to) || to.is_unspecified() {
-            return Err(SocketError::NetworkUnreachable);
-        }
-        let source = host.ip.source_for(to)?;
         let bound = idle.bound;
-        let local = match bound {
-            Some((address, _)) if address != Address::ANY => address,
-            _ => source.into(),
-        };
-        let mut tuple = Tuple {
-            local,
-            peer: to.into(),
-            local_port: bound.map_or(0, |(_, port)| port),
-            peer_port: peer.port(),
-        };
-        if local.is_v4() != tuple.peer.is_v4() {
-            return Err(SocketError::NetworkUnreachable);
-        }
-        if tuple.local().ip().is_loopback() && !host.ip.is_local(to) {
-            return Err(SocketError::Invalid);
-        }
+        let mut tuple = wanted_tuple(host, idle, peer)?;
         if bound.is_some() {
             let hash = self.keys.tuple(&tuple);
-            let free = self.is_tuple_free(host, hash, &tuple);
+            // Of a connection within the device no frame is spread.
+            let comes_here = host.ip.is_local(tuple.peer.into()) || self.is_of_this_engine(&tuple);
+            let free = comes_here && self.is_tuple_free(host, hash, &tuple);
             return free
                 .then_some((tuple, hash))
                 .ok_or(SocketError::AddressNotAvailable);
@@ -314,10 +316,7 @@ impl Tcp {
 
     /// Whether what the peer sends reaches us, where engines share a device.
     fn is_of_this_engine(&self, tuple: &Tuple) -> bool {
-        let share = self.config.share;
-        share.of <= 1
-            || flow_hash(tuple.peer(), tuple.local()) % u32::from(share.of)
-                == u32::from(share.index)
+        self.config.share.has(tuple.peer(), tuple.local())
     }
 
     /// The socket is as before connect, with an error to tell.
@@ -370,6 +369,32 @@ fn local_address(host: &Host, idle: &Idle, local: SocketAddr) -> Result<Address,
         return Err(SocketError::AddressNotAvailable);
     }
     Ok(address.into())
+}
+
+/// Between which ends a socket connects; without a port where it has none.
+fn wanted_tuple(host: &Host, idle: &Idle, peer: SocketAddr) -> Result<Tuple, SocketError> {
+    let to = peer_address(idle, peer)?;
+    if host.ip.is_group(to) || to.is_unspecified() {
+        return Err(SocketError::NetworkUnreachable);
+    }
+    let source = host.ip.source_for(to)?;
+    let local = match idle.bound {
+        Some((address, _)) if address != Address::ANY => address,
+        _ => source.into(),
+    };
+    let tuple = Tuple {
+        local,
+        peer: to.into(),
+        local_port: idle.bound.map_or(0, |(_, port)| port),
+        peer_port: peer.port(),
+    };
+    if local.is_v4() != tuple.peer.is_v4() {
+        return Err(SocketError::NetworkUnreachable);
+    }
+    if tuple.local().ip().is_loopback() && !host.ip.is_local(to) {
+        return Err(SocketError::Invalid);
+    }
+    Ok(tuple)
 }
 
 /// An address that the socket's family can have; IPv4's as itself.

@@ -92,7 +92,11 @@ fn rfc6056_ports_are_not_in_a_row_and_come_to_their_engine() {
         .count();
     assert!(in_a_row < 5, "{ports:?}");
     let mut second = config(1);
-    second.share = Share { index: 1, of: 2 };
+    second.share = Share {
+        index: 1,
+        of: 2,
+        ..Share::ALONE
+    };
     let mut a = Host::with(&second);
     for _ in 0..100 {
         let socket = a.socket(false);
