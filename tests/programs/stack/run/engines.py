@@ -112,7 +112,7 @@ def accept():
 
 
 over = threading.Event()
-server = listener((OWN, 7))
+server = listener(("0.0.0.0", 7))
 server.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 threading.Thread(target=accept, daemon=True).start()
 print("serves", flush=True)
