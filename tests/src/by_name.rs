@@ -18,6 +18,7 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("by_name::of_other_modules", gcc, other_modules);
     suite.case("by_name::listed_with_what_is_not_seen", gcc, listed);
     suite.case("by_name::noted_in_the_file", gcc, noted);
+    suite.case("by_name::callers_that_are_not_measured", gcc, not_measured);
     suite.case("by_name::only_where_it_was_asked_for", gcc, only_asked);
 }
 
@@ -142,6 +143,50 @@ fn noted() -> Result<()> {
             );
         }
     }
+    Ok(())
+}
+
+/// Those that are refused, or left out, are not among those that it is timed in.
+fn not_measured() -> Result<()> {
+    let said = dry(&["-f", "three", "-f", "four"])?;
+    let three = of(&said, "in_callers", "three").with_context(|| format!("{said:?}"))?;
+    ensure!(three["callers"] == 1 && three["not_timed"] == 1, "{three}");
+    ensure!(three["is_pointed_to"] == false, "{three}");
+    let why = |said: &[Value], name| of(said, "refused", name).map(|row| row["reason"].to_string());
+    let not_measured = "the function that calls it by its name is not measured";
+    let four = why(&said, "four");
+    ensure!(
+        four.is_some_and(|why| why.contains(not_measured)),
+        "{said:?}"
+    );
+    // The program has a pointer to it in its data.
+    let said = dry(&["-f", "away", "--method", "calls"])?;
+    let away = of(&said, "in_callers", "away").with_context(|| format!("{said:?}"))?;
+    ensure!(
+        away["callers"] == 1 && away["is_pointed_to"] == true,
+        "{away}"
+    );
+    let said = dry(&["-f", "three", "-f", "two", "-x", "thrice"])?;
+    let none = why(&said, "three");
+    ensure!(
+        none.is_some_and(|why| why.contains("none of the 2 functions")),
+        "{said:?}"
+    );
+    let report = measured(&by_gcc()?, &["three"])?;
+    ensure!(
+        sum(&report, "three") == 3 * ROUNDS,
+        "{:?}",
+        report.functions
+    );
+    let program = by_gcc()?;
+    let program = program.to_str().context("a path in UTF-8")?;
+    let file = scratch().join("three.hop");
+    let file = file.to_str().context("a path in UTF-8")?;
+    let record = ["record", "--no-calibration", "-o", file, "-f", "three"];
+    let said = hopscope(&[&record[..], &["--", program, "10"]].concat())?.expect_code(0)?;
+    let note =
+        "timed in the 1 function that calls it by its name, not in 1 more that is not measured";
+    ensure!(said.stderr.contains(note), "{said:?}");
     Ok(())
 }
 

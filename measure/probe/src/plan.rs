@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use calls::PlacesOfCalls;
 use choosing::{Choice, Chosen};
 pub use in_callers::InCallers;
-use in_callers::Process;
+use in_callers::{NamedCalls, Process};
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
 use interposed::Slots;
@@ -59,6 +59,7 @@ pub struct Plan {
     pub calls: PlacesOfCalls,
     /// Functions of which others' calls are timed, and not they themselves.
     pub in_callers: Vec<InCallers>,
+    named_calls: NamedCalls,
     /// Whether there may be any.
     pub times_in_callers: bool,
     /// `--assume-no-exceptions`: no exception and no thread exit unwinds measured functions.
@@ -214,6 +215,7 @@ impl Plan {
                 self.choose(&choice, &slots, (&home, &by_name), function, &mut chosen);
             }
         }
+        self.say_who_calls(by_name);
         if let Some(Ok(slots)) = known_slots.get() {
             for module in &slots.unknown {
                 let why =

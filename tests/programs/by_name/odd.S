@@ -9,4 +9,9 @@ odd:	lea 5(%rdi), %eax
 	mov %gs:0, %eax
 1:	ret
 	.size odd, .-odd
+	.globl away
+	.type away, @function
+away:	lea 6(%rdi), %eax
+	ret
+	.size away, .-away
 	.section .note.GNU-stack,"",@progbits

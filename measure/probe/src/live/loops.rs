@@ -44,7 +44,7 @@ impl Running {
             n => format!(" and {n} others"),
         };
         Some(format!(
-            "process {pid}: {}{more} ran when hopscope attached, with loops that do not lead into the copy (their jumps are too short, or it calls setjmp): what is inlined or called through pointers there is measured from the next call on",
+            "process {pid}: {}{more} ran when hopscope attached, with loops that do not lead into the copy (their jumps are too short, or it calls setjmp): what is inlined there, or called by it, is measured from its next call on",
             name(first).unwrap_or("a function")
         ))
     }
@@ -84,7 +84,11 @@ impl<'a> Loops<'a> {
         // A call that is a piece's last instruction returns to its end, where the next one may begin.
         let at = self.pieces[..after].iter().rev().take(2);
         for (_, n) in at.filter(|(piece, _)| word <= piece.end) {
-            self.entries[*n].1 = true;
+            let (entry, runs) = &mut self.entries[*n];
+            // A pointer to the function: nothing returns to its begin, and who is there goes to the copy.
+            let begins =
+                entry.slots.is_none() && entry.pieces.first().is_some_and(|p| p.start == word);
+            *runs |= !begins;
         }
     }
 
@@ -181,6 +185,11 @@ mod tests {
         };
         assert_eq!(
             led(&[0xfff, 0x1101, 0x4010], false),
+            (vec![0x1000, 0x2000, 0x3000], ids(&[], &[]))
+        );
+        // Pointers to functions.
+        assert_eq!(
+            led(&[0x2000, 0x3000], false),
             (vec![0x1000, 0x2000, 0x3000], ids(&[], &[]))
         );
         // The way back of a call that is the last instruction.

@@ -449,8 +449,12 @@ fn reap_repeatedly(
             Err(e) => last = e.to_string(),
         }
     }
+    let answered = match earlier.iter().all(leftover::Leftover::is_copies) {
+        true => "",
+        false => "; _dl_find_object leads to their unwind tables until they are gone",
+    };
     notes.push(format!(
-        "process {pid}: the copies stay mapped, unused ({} KiB): {last}",
+        "process {pid}: the copies stay mapped, unused ({} KiB): {last}{answered}",
         leftover::code_bytes(table) >> 10
     ));
     leftover::note(pid, &earlier, notes);

@@ -297,6 +297,11 @@ impl Image {
         self.imports.is_pointed_to(svma)
     }
 
+    /// Whether its data holds the address of what a symbol of this name is bound to.
+    pub fn is_symbol_pointed_to(&self, name: &str) -> bool {
+        self.imports.is_symbol_pointed_to(name)
+    }
+
     /// Names of what the dynamic linker binds, some more than once.
     pub fn imports(&self) -> impl Iterator<Item = &str> {
         self.imports.names()

@@ -1,7 +1,9 @@
 //! Names behind PLT stubs and GOT slots: which imported function a call goes to.
 use iced_x86::{Code, Decoder, DecoderOptions};
-use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
-use std::collections::HashMap;
+use object::{
+    Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, elf,
+};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 #[derive(Debug, Default)]
@@ -11,6 +13,8 @@ pub struct Imports {
     plt: Vec<(Range<u64>, Vec<u8>)>,
     /// Addresses that the dynamic linker writes into data, ascending.
     pointers: Vec<u64>,
+    /// Symbols whose addresses it writes there.
+    named_pointers: HashSet<String>,
 }
 
 impl Imports {
@@ -25,6 +29,13 @@ impl Imports {
                     && let Ok(name) = symbol.name()
                 {
                     imports.slots.insert(at, name.to_owned());
+                    let flags = relocation.flags();
+                    if let RelocationFlags::Elf { r_type } = flags
+                        && r_type == elf::R_X86_64_64
+                    {
+                        let bare = name.split('@').next().unwrap_or(name);
+                        imports.named_pointers.insert(bare.to_owned());
+                    }
                 }
                 if relocation.target() == RelocationTarget::Absolute {
                     imports.pointers.push(relocation.addend() as u64);
@@ -46,6 +57,11 @@ impl Imports {
     /// Whether data of the file holds this address (position-independent files).
     pub fn is_pointed_to(&self, svma: u64) -> bool {
         self.pointers.binary_search(&svma).is_ok()
+    }
+
+    /// Whether data of the file holds the address of what a symbol of this name is bound to.
+    pub fn is_symbol_pointed_to(&self, name: &str) -> bool {
+        self.named_pointers.contains(name)
     }
 
     /// All those addresses, ascending.

@@ -1,4 +1,5 @@
 //! Functions whose calls are timed where they are made: `calls:PATTERN`.
+use super::in_callers::Caller;
 use super::{Plan, PlanError};
 use crate::instrument::body::inlined::{self, Called};
 use crate::instrument::body::never;
@@ -144,6 +145,10 @@ impl Plan {
             }
         }
         id
+    }
+
+    pub(super) fn caller(&self, id: FunctionId, function: &Function, name: String) -> Caller {
+        (self.functions[id.0 as usize].module, function.svma, name)
     }
 
     /// The function that calls is refused in the end.

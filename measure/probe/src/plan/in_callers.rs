@@ -8,6 +8,7 @@ use super::judging::{FoundSlots, Home, judged};
 use super::process::{Opened, Seen};
 use crate::instrument::body::Refusal;
 use crate::instrument::capture::parse::Selection;
+use crate::locate::names::demangle;
 use crate::locate::pattern::Pattern;
 use crate::locate::{CallGraph, Function, To, basename};
 use hopscope_event::table::ModuleIx;
@@ -21,8 +22,10 @@ pub struct InCallers {
     pub svma: u64,
     /// Why it is not measured itself; `None`: calls were asked for.
     pub why: Option<String>,
-    /// Functions that call it by its name.
+    /// Functions that call it by its name, where that is timed.
     pub callers: usize,
+    /// Those whose calls are not: refused, left out, or some of the places are.
+    pub not_timed: usize,
     /// Functions that jump to it by its name: these are no calls.
     pub jumps: usize,
     /// Something takes its address: calls through pointers are not seen.
@@ -35,6 +38,18 @@ pub(super) struct ByName {
     /// By the module that calls, by its functions.
     calls: BTreeMap<usize, BTreeMap<u64, Calls>>,
     functions: HashSet<(ModuleIx, u64)>,
+    /// Each, and who calls it.
+    found: Vec<(InCallers, Vec<Caller>)>,
+}
+
+/// A function, and by which name it calls another one.
+pub(super) type Caller = (ModuleIx, u64, String);
+
+/// Which calls by name a plan times, and of which some place is refused.
+#[derive(Default)]
+pub(super) struct NamedCalls {
+    pub(super) timed: HashSet<Caller>,
+    pub(super) refused: HashSet<Caller>,
 }
 
 /// What of a process is looked at.
@@ -49,17 +64,6 @@ struct Callers {
     /// By module and function; whether through its import.
     calls: BTreeSet<(usize, u64, Option<String>)>,
     jumps: usize,
-}
-
-impl Callers {
-    /// Directly and through a slot one may call twice.
-    fn functions(&self) -> usize {
-        let functions = self
-            .calls
-            .iter()
-            .map(|(module, caller, _)| (*module, *caller));
-        functions.collect::<BTreeSet<_>>().len()
-    }
 }
 
 impl ByName {
@@ -134,15 +138,34 @@ impl Plan {
                     }
                     continue;
                 }
-                self.note_in_callers(InCallers {
+                let address = function.svma.wrapping_add(module.bias);
+                let is_read = || slots().as_ref().is_ok_and(|slots| slots.are_read(address));
+                let names = || [&function.raw_name].into_iter().chain(&function.aliases);
+                let is_in_data = || {
+                    let mut images = process.opened.iter().map(|(_, image, _)| image);
+                    images.any(|image| names().any(|name| image.is_symbol_pointed_to(name)))
+                };
+                let one = InCallers {
                     module: basename(&module.path).to_owned(),
                     name: function.name.clone(),
                     svma: function.svma,
                     why,
-                    callers: callers.functions(),
+                    callers: 0,
+                    not_timed: 0,
                     jumps: callers.jumps,
-                    is_pointed_to: image.calls().nodes[number].address_taken,
+                    is_pointed_to: image.calls().nodes[number].address_taken
+                        || is_in_data()
+                        || is_read(),
+                };
+                let by = callers.calls.iter().map(|(module, caller, import)| {
+                    let (_, image, ix) = &process.opened[*module];
+                    let raw = match import {
+                        Some(symbol) => symbol,
+                        None => image.callee_name(function.svma).unwrap_or_default(),
+                    };
+                    (*ix, *caller, demangle(raw))
                 });
+                found.found.push((one, by.collect()));
                 found.functions.insert((*ix, function.svma));
                 for (module, caller, import) in callers.calls {
                     let of_module = found.calls.entry(module).or_default();
@@ -155,6 +178,35 @@ impl Plan {
             }
         }
         found
+    }
+
+    /// Once it is known whose calls are timed.
+    pub(super) fn say_who_calls(&mut self, by_name: ByName) {
+        for (mut one, callers) in by_name.found {
+            // Directly and through a slot one may call twice.
+            let function = |(module, caller, _): &Caller| (*module, *caller);
+            let all: BTreeSet<_> = callers.iter().map(function).collect();
+            let is_timed = |call: &&Caller| self.named_calls.timed.contains(*call);
+            let mut timed: BTreeSet<_> = callers.iter().filter(is_timed).map(function).collect();
+            let in_all = timed.len();
+            for call in &callers {
+                if !self.named_calls.timed.contains(call) || self.named_calls.refused.contains(call)
+                {
+                    timed.remove(&function(call));
+                }
+            }
+            if in_all == 0 {
+                let why = match all.len() {
+                    1 => "the function that calls it by its name is not measured".to_owned(),
+                    n => format!("none of the {n} functions that call it by its name is measured"),
+                };
+                self.refuse(&one.module, &one.name, one.svma, why);
+                continue;
+            }
+            one.callers = timed.len();
+            one.not_timed = all.len() - timed.len();
+            self.note_in_callers(one);
+        }
     }
 
     /// Of a pattern many functions may be refused: their callers are not changed without being asked for.
@@ -225,6 +277,13 @@ fn callers(
 }
 
 impl Slots {
+    /// Whether code of another module, or of this one, takes the function's address from one.
+    fn are_read(&self, function: u64) -> bool {
+        let slots = self.by_function.get(&function).into_iter().flatten();
+        let mut reads = slots.map(|slot| (slot, self.images[slot.module].slot_reads()));
+        reads.any(|(slot, reads)| !reads.is_only_called(&slot.of_file))
+    }
+
     /// The modules of slots, by number, and where these lie in their files.
     fn that_lead_to(&self, function: u64) -> BTreeSet<(usize, u64)> {
         let slots = self.by_function.get(&function).into_iter().flatten();

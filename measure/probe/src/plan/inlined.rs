@@ -210,6 +210,8 @@ impl Plan {
         self.count_calls(is_new, timed, refused);
         for one in &found.calls_refused {
             let name = callees.shown(one.n);
+            let caller = self.caller(id, function, name.to_owned());
+            self.named_calls.refused.insert(caller);
             let name = callee::name(name, &function.name);
             self.refuse(module, &name, one.call, one.why.to_string());
         }
@@ -224,6 +226,10 @@ impl Plan {
         let brackets = found.crossings.brackets();
         for (n, callee) in callees.names.iter().enumerate() {
             let is_timed = brackets.iter().any(|b| b.function == places.len() + n);
+            if let (true, Some(name)) = (is_timed, callee) {
+                let caller = self.caller(id, function, name.clone());
+                self.named_calls.timed.insert(caller);
+            }
             let calls = || self.calls_id(id, function, callee.as_deref());
             ids.push(is_timed.then(calls));
         }

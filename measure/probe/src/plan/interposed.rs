@@ -41,7 +41,7 @@ pub(super) struct Led {
 pub(super) struct Slots {
     /// By the address that they hold, or are going to.
     pub(super) by_function: HashMap<u64, Vec<Slot>>,
-    images: Vec<Arc<Image>>,
+    pub(super) images: Vec<Arc<Image>>,
     paths: Vec<String>,
     /// Files whose slots are not known.
     pub(super) unknown: Vec<String>,

@@ -1,7 +1,7 @@
 //! What a process loads while it is recorded: the same selections, of modules that were not there when it was looked into.
 use super::calls::Calls;
 use super::choosing::{Choice, Chosen};
-use super::in_callers::ByName;
+use super::in_callers::{ByName, NamedCalls};
 use super::inlined::ByFunction;
 use super::interposed::Slots;
 use super::judging::{FoundSlots, Home};
@@ -70,6 +70,7 @@ impl Plan {
             matched,
             times_in_callers,
             in_callers,
+            named_calls: NamedCalls::default(),
             // Read anew, and only once they are needed; watches are the recorder's.
             watches: HashMap::new(),
             lines: HashMap::new(),

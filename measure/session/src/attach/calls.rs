@@ -24,10 +24,16 @@ pub(crate) fn are_asked_for(selections: &[Selection], method: Method) -> Result<
 /// As it is said of one.
 fn described(one: &InCallers) -> String {
     let mut text = match one.callers {
+        0 => "timed at some places that call it by its name".to_owned(),
         1 => "timed in the 1 function that calls it by its name".to_owned(),
         n => format!("timed in the {n} functions that call it by its name"),
     };
     let mut not_timed = Vec::new();
+    match one.not_timed {
+        0 => {}
+        1 => not_timed.push("1 more that is not measured, or not in whole".to_owned()),
+        n => not_timed.push(format!("{n} more that are not measured, or not in whole")),
+    }
     match one.jumps {
         0 => {}
         1 => not_timed.push("1 function that ends in a jump to it".to_owned()),
@@ -53,7 +59,7 @@ pub(crate) fn notes(plan: &Plan) -> Vec<String> {
         plan.in_callers.iter().partition(|one| one.why.is_some());
     let reached: Vec<&InCallers> = asked
         .iter()
-        .filter(|one| one.jumps > 0 || one.is_pointed_to)
+        .filter(|one| one.jumps + one.not_timed > 0 || one.is_pointed_to)
         .copied()
         .collect();
     let few = reached.len() <= AT_MOST;
@@ -66,7 +72,7 @@ pub(crate) fn notes(plan: &Plan) -> Vec<String> {
     if !few {
         let some: Vec<String> = reached.iter().take(AT_MOST).map(|one| named(one)).collect();
         notes.push(format!(
-            "{} of {} functions that are timed where they are called by name are also reached by jumps at the end of others, or through pointers, which is not counted: {}, …",
+            "{} of {} functions that are timed where they are called by name are also called by functions that are not measured, by jumps at the end of others, or through pointers, which is not counted: {}, … (record --dry-run lists all)",
             reached.len(),
             asked.len(),
             some.join(", ")
@@ -80,7 +86,7 @@ pub(crate) fn list(out: &mut impl Write, plan: &Plan, json: bool) -> std::io::Re
     for one in &plan.in_callers {
         if json {
             let line = serde_json::json!({"type": "function", "schema": 1, "module": one.module, "name": one.name,
-                "svma": one.svma, "verdict": "in_callers", "reason": one.why, "callers": one.callers, "jumps": one.jumps,
+                "svma": one.svma, "verdict": "in_callers", "reason": one.why, "callers": one.callers, "not_timed": one.not_timed, "jumps": one.jumps,
                 "is_pointed_to": one.is_pointed_to});
             writeln!(out, "{line}")?;
         } else {
