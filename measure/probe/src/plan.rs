@@ -8,6 +8,7 @@ mod interposed;
 mod item;
 mod judging;
 mod later;
+mod named_calls;
 mod noted;
 mod process;
 
@@ -32,7 +33,7 @@ use std::sync::Arc;
 pub use calls::PlacesOfCalls;
 use choosing::{Choice, Chosen};
 pub use in_callers::InCallers;
-use in_callers::{NamedCalls, Process};
+use in_callers::Process;
 use inlined::ByFunction;
 pub use inlined::InlinedPlaces;
 use interposed::Slots;
@@ -40,6 +41,7 @@ pub use interposed::{CALLED_FROM, Method};
 pub use item::Item;
 use judging::Home;
 pub use later::Later;
+use named_calls::NamedCalls;
 use process::Opened;
 
 /// The recording's tables, filled process by process.

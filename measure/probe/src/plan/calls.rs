@@ -1,5 +1,5 @@
 //! Functions whose calls are timed where they are made: `calls:PATTERN`.
-use super::in_callers::Caller;
+use super::named_calls::Caller;
 use super::{Plan, PlanError};
 use crate::instrument::body::inlined::{self, Called};
 use crate::instrument::body::never;

@@ -5,6 +5,7 @@ use super::calls::Calls;
 use super::inlined::ByFunction;
 use super::interposed::{Method, Slots};
 use super::judging::{FoundSlots, Home, judged};
+use super::named_calls::Caller;
 use super::process::{Opened, Seen};
 use crate::instrument::body::Refusal;
 use crate::instrument::capture::parse::Selection;
@@ -40,16 +41,6 @@ pub(super) struct ByName {
     functions: HashSet<(ModuleIx, u64)>,
     /// Each, and who calls it.
     found: Vec<(InCallers, Vec<Caller>)>,
-}
-
-/// A function, and by which name it calls another one.
-pub(super) type Caller = (ModuleIx, u64, String);
-
-/// Which calls by name a plan times, and of which some place is refused.
-#[derive(Default)]
-pub(super) struct NamedCalls {
-    pub(super) timed: HashSet<Caller>,
-    pub(super) refused: HashSet<Caller>,
 }
 
 /// What of a process is looked at.

@@ -1,10 +1,11 @@
 //! What a process loads while it is recorded: the same selections, of modules that were not there when it was looked into.
 use super::calls::Calls;
 use super::choosing::{Choice, Chosen};
-use super::in_callers::{ByName, NamedCalls};
+use super::in_callers::ByName;
 use super::inlined::ByFunction;
 use super::interposed::Slots;
 use super::judging::{FoundSlots, Home};
+use super::named_calls::NamedCalls;
 use super::process::Opened;
 use super::{Item, Plan, PlanError};
 use crate::instrument::capture::parse::Selection;

@@ -82,14 +82,8 @@ impl Engine {
     ///
     /// # Errors
     /// As connect(2).
-    pub fn owner_of_connection(
-        &mut self,
-        now: Ns,
-        id: SocketId,
-        peer: SocketAddr,
-    ) -> Result<u16, SocketError> {
-        self.now = now;
-        self.tcp.owner(host!(self, now), id, peer)
+    pub fn owner_of_connection(&self, id: SocketId, peer: SocketAddr) -> Result<u16, SocketError> {
+        self.tcp.owner(&self.ip, id, peer)
     }
 
     /// send(2) on a connected socket: bytes taken, at least one.

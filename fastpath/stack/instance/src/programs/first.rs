@@ -332,7 +332,7 @@ impl Programs {
         if connection.is_held() {
             return Err(libc::EALREADY);
         }
-        let owner = sockets.engine.owner_of_connection(sockets.now, id, peer);
+        let owner = sockets.engine.owner_of_connection(id, peer);
         let owner = usize::from(owner.map_err(super::calls::errno)?);
         if owner > 0 {
             connection.hold();

@@ -1,5 +1,6 @@
 //! bind, listen, connect, accept.
 use super::state::{Host, PORT_SEARCHES, Tcp, context};
+use crate::ip::Interface;
 use crate::tcp::connecting::{Connecting, Verdict};
 use crate::tcp::connection::{initial_window, window_scale};
 use crate::tcp::demux::Target;
@@ -246,8 +247,8 @@ impl Tcp {
     /// # Errors
     /// As connect(2).
     pub(crate) fn owner(
-        &mut self,
-        host: &Host,
+        &self,
+        ip: &Interface,
         id: SocketId,
         peer: SocketAddr,
     ) -> Result<u16, SocketError> {
@@ -255,7 +256,7 @@ impl Tcp {
         let share = self.config.share;
         match self.sockets.get(slot) {
             Some(Socket::Idle(idle)) if idle.bound.is_some() => {
-                let tuple = wanted_tuple(host, idle, peer)?;
+                let tuple = wanted_tuple(ip, idle, peer)?;
                 Ok(share.owner(tuple.peer(), tuple.local()))
             }
             _ => Ok(share.index),
@@ -273,7 +274,7 @@ impl Tcp {
             return Err(SocketError::IsConnected);
         };
         let bound = idle.bound;
-        let mut tuple = wanted_tuple(host, idle, peer)?;
+        let mut tuple = wanted_tuple(host.ip, idle, peer)?;
         if bound.is_some() {
             let hash = self.keys.tuple(&tuple);
             // Of a connection within the device no frame is spread.
@@ -372,12 +373,12 @@ fn local_address(host: &Host, idle: &Idle, local: SocketAddr) -> Result<Address,
 }
 
 /// Between which ends a socket connects; without a port where it has none.
-fn wanted_tuple(host: &Host, idle: &Idle, peer: SocketAddr) -> Result<Tuple, SocketError> {
+fn wanted_tuple(ip: &Interface, idle: &Idle, peer: SocketAddr) -> Result<Tuple, SocketError> {
     let to = peer_address(idle, peer)?;
-    if host.ip.is_group(to) || to.is_unspecified() {
+    if ip.is_group(to) || to.is_unspecified() {
         return Err(SocketError::NetworkUnreachable);
     }
-    let source = host.ip.source_for(to)?;
+    let source = ip.source_for(to)?;
     let local = match idle.bound {
         Some((address, _)) if address != Address::ANY => address,
         _ => source.into(),
@@ -391,7 +392,7 @@ fn wanted_tuple(host: &Host, idle: &Idle, peer: SocketAddr) -> Result<Tuple, Soc
     if local.is_v4() != tuple.peer.is_v4() {
         return Err(SocketError::NetworkUnreachable);
     }
-    if tuple.local().ip().is_loopback() && !host.ip.is_local(to) {
+    if tuple.local().ip().is_loopback() && !ip.is_local(to) {
         return Err(SocketError::Invalid);
     }
     Ok(tuple)
