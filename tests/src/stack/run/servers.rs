@@ -2,7 +2,7 @@
 use super::running::{cable, frames, kernel_has_none, on_the_stack};
 use super::tools::{body, nginx};
 use crate::stack::cable::{STACK, STACK_V6, files};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, counts};
 use nix::sys::signal::Signal;
@@ -63,22 +63,33 @@ fn serves(more: &str) -> Result<()> {
         ensure!(out.code == Some(0), "{}", out.stderr);
         ensure!(std::fs::read(&got)? == bytes, "the body differs");
     }
-    let url = format!("http://{STACK}/small");
-    for close in [&[][..], &["-H", "Connection: close"]] {
-        let mut wrk = Command::new("wrk");
-        wrk.args(["-t1", "-c64", "-d", counts().pick("1s", "20s")])
-            .args(close)
-            .arg(&url);
-        let out = run(&mut wrk)?;
-        ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
-        ensure!(!out.stdout.contains("Socket errors"), "{}", out.stdout);
-        ensure!(!out.stdout.contains("Non-2xx"), "{}", out.stdout);
+    answers(&["-H", "Connection: close"])?;
+    let mut answered = 0;
+    let wanted = counts().pick(1, 10_000_000);
+    while answered < wanted {
+        answered += answers(&[])?;
     }
     ensure!(frames()? > before + 1_000, "not over the cable");
     server.signal(Signal::SIGQUIT)?;
     let status = server.wait()?;
     ensure!(status.success(), "{status}");
     Ok(())
+}
+
+/// How many requests of wrk were answered, all of them in order.
+fn answers(more: &[&str]) -> Result<u64> {
+    let mut wrk = Command::new("wrk");
+    wrk.args(["-t1", "-c64", "-d", counts().pick("1s", "20s")])
+        .args(more)
+        .arg(format!("http://{STACK}/small"));
+    let out = run(&mut wrk)?;
+    ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
+    ensure!(!out.stdout.contains("Socket errors"), "{}", out.stdout);
+    ensure!(!out.stdout.contains("Non-2xx"), "{}", out.stdout);
+    let words: Vec<&str> = out.stdout.split_whitespace().collect();
+    let at = words.windows(2).find(|two| two[1] == "requests");
+    let count = at.and_then(|two| two[0].parse().ok());
+    count.with_context(|| out.stdout.clone())
 }
 
 /// Commands of redis-benchmark over the kernel's TCP, a background save in between, and what was set is there.

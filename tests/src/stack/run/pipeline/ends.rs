@@ -55,7 +55,7 @@ fn sink() -> Result<()> {
 fn killed() -> Result<()> {
     let instance = Instance::start(&[])?;
     sink()?;
-    for _ in 0..counts().pick(5, 200) {
+    for _ in 0..counts().pick(5, 250) {
         let program = python("victim.py", &[STACK, KERNEL]);
         let mut command = instance.run(&[], &words(&program));
         command.stdout(Stdio::piped());
