@@ -39,6 +39,7 @@ pub mod passing;
 mod requests;
 mod runs;
 mod settling;
+mod spreading;
 pub mod table;
 pub mod wire;
 
