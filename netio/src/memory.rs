@@ -44,6 +44,7 @@ struct Slot {
     len: usize,
     offload: Offload,
     sent: Tsc,
+    /// None before its first frame: many rings are never full.
     bytes: Box<[u8]>,
 }
 
@@ -62,15 +63,9 @@ struct Ring {
 
 impl Ring {
     fn new(options: MemoryOptions) -> Arc<Ring> {
-        let slot = || {
-            Mutex::new(Slot {
-                bytes: vec![0; options.max_frame_len].into(),
-                ..Slot::default()
-            })
-        };
         let frames = options.frames.max(1).next_power_of_two();
         Arc::new(Ring {
-            slots: (0..frames).map(|_| slot()).collect(),
+            slots: (0..frames).map(|_| Mutex::default()).collect(),
             published: Counter::default(),
             taken: Counter::default(),
             dropped: Counter::default(),
@@ -223,6 +218,9 @@ impl PacketIo for MemoryPort {
                 continue;
             }
             let mut slot = self.outgoing.slot(self.written);
+            if slot.bytes.is_empty() {
+                slot.bytes = vec![0; self.options.max_frame_len].into();
+            }
             let outgoing = fill(&mut slot.bytes);
             let Some(len) = outgoing.checked("mem:", self.options.max_frame_len)? else {
                 break;

@@ -117,6 +117,12 @@ impl ServeArgs {
         (self.app.is_none()).then(|| self.socket.clone().unwrap_or_else(path))
     }
 
+    /// What programs are to be given, where it is another one than theirs.
+    fn socket_option(&self) -> String {
+        let path = self.socket.as_ref();
+        path.map_or_else(String::new, |path| format!("--socket {} ", path.display()))
+    }
+
     /// Every address of each family that there is one of.
     fn listen(&self) -> Vec<SocketAddr> {
         let port = self.port_number();
@@ -247,10 +253,11 @@ fn say_ready(args: &ServeArgs, (mtu, kept): (u16, bool)) -> anyhow::Result<()> {
         writeln!(std::io::stdout(), "{line}")?;
     } else if let Some(socket) = &socket {
         crate::status::note!(
-            "programs attach at {} to {}: hopscope stack run --mode pipeline --if {} -- COMMAND",
+            "programs attach at {} to {}: hopscope stack run --mode pipeline --if {} {}-- COMMAND",
             socket.display(),
             args.link.interface,
-            args.link.interface
+            args.link.interface,
+            args.socket_option()
         );
     } else {
         let listen: Vec<String> = listen.iter().map(ToString::to_string).collect();

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 /// Frames on their way between two engines: what finds no room is lost, and counted as `receive_dropped` of the lane.
 const LANE_FRAMES: usize = 128;
+/// All lanes to one engine together: their number grows with the square of that of engines.
+const LANES_FRAMES: usize = 512;
+const LANE_FRAMES_LEAST: usize = 8;
 
 /// Whose a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +52,7 @@ impl Share {
         };
         let mut all: Vec<Share> = (0..of).map(share).collect();
         let options = MemoryOptions {
-            frames: LANE_FRAMES,
+            frames: (LANES_FRAMES / of).clamp(LANE_FRAMES_LEAST, LANE_FRAMES),
             max_frame_len,
             when_full: WhenFull::Drop,
         };
@@ -234,6 +237,21 @@ mod tests {
         assert_eq!(owner(&fragment, 3, false), Owner::All);
         assert_eq!(owner(&udp(1000)[..30], 3, false), Owner::All);
         assert_eq!(owner(&[], 3, false), Owner::All);
+    }
+
+    #[test]
+    fn lanes_that_nothing_takes_have_no_memory() {
+        let resident_pages = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages = text.split(' ').nth(1).unwrap();
+            pages.parse::<usize>().unwrap()
+        };
+        let before = resident_pages();
+        let all = Share::all(16, 65_600, false).unwrap();
+        let pages = resident_pages().saturating_sub(before);
+        assert_eq!(all.len(), 16);
+        // 240 lanes of 32 frames would be 123,000.
+        assert!(pages < 20_000, "{pages} pages");
     }
 
     #[test]
