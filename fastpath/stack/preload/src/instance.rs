@@ -1,7 +1,7 @@
 //! This process's way to the instance, a `stack serve` that has the stack.
 use crate::bells::Bells;
 use crate::kernel;
-use crate::listeners::Listeners;
+use crate::made::MadeSockets;
 use crate::numbers::out_of_the_way;
 use crate::rows;
 use crate::say::{once, say};
@@ -34,7 +34,7 @@ pub struct Instance {
     shut: Marks,
     /// Of sockets of UDP: up to which of their errors a call has returned them.
     heard: HashMap<u32, (u32, u16)>,
-    pub listeners: Listeners,
+    pub made: MadeSockets,
     pub bells: Bells,
 }
 
@@ -63,7 +63,7 @@ impl Instance {
             taken: Marks::default(),
             shut: Marks::default(),
             heard: HashMap::new(),
-            listeners: Listeners::default(),
+            made: MadeSockets::default(),
             bells: Bells::default(),
         }
     }

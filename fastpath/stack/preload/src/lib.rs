@@ -26,7 +26,7 @@ mod hooks;
 mod instance;
 mod kernel;
 mod listen;
-mod listeners;
+mod made;
 mod numbers;
 mod options;
 mod owner;

@@ -2,7 +2,7 @@
 //! more than their rows in the instance's table.
 use crate::description::Undecided;
 use crate::kernel;
-use crate::listeners::Made;
+use crate::made::Made;
 use crate::numbers::out_of_the_way;
 use crate::policy;
 use crate::rows;
@@ -49,26 +49,32 @@ impl State {
             options: undecided.options.clone(),
         });
         let made = self.make_there(index, undecided, (&request, None), Entry::Instance);
-        Step::of(made.map(|name| self.remember(name, undecided, None, false)))
+        Step::of(made.map(|name| {
+            // With the port that was chosen.
+            let bound =
+                rows::row(name).and_then(|row| address::from_bytes(row.address(true)).ok()?);
+            self.remember(name, undecided, bound, (None, false));
+        }))
     }
 
-    /// For an instance that comes back.
+    /// For an instance that comes back, and for another connect.
     fn remember(
         &mut self,
         name: Name,
         undecided: &Undecided,
-        backlog: Option<i32>,
-        kernel_too: bool,
+        bound: Option<SocketAddr>,
+        (backlog, kernel_too): (Option<i32>, bool),
     ) {
         if let Some(instance) = &mut self.instance {
             let made = Made {
                 ipv6: undecided.ipv6,
                 options: undecided.options.clone(),
+                bound,
                 backlog,
                 kernel_too,
                 waits: false,
             };
-            instance.listeners.insert(name, made);
+            instance.made.insert(name, made);
         }
     }
 
@@ -80,10 +86,11 @@ impl State {
         (fd, backlog): (i32, i32),
         kernel_too: bool,
     ) -> Result<(), i32> {
+        let local = Some(everywhere(fd, undecided.ipv6)?);
         let request = Request::Listen {
             which: Which::New {
                 ipv6: undecided.ipv6,
-                local: Some(everywhere(fd, undecided.ipv6)?),
+                local,
                 options: undecided.options.clone(),
             },
             backlog: backlog.max(0) as u32,
@@ -94,7 +101,7 @@ impl State {
         };
         let kernel = kernel.as_ref().map(AsFd::as_fd);
         let name = self.make_there(index, undecided, (&request, kernel), Entry::Instance)?;
-        self.remember(name, undecided, Some(backlog), kernel_too);
+        self.remember(name, undecided, local, (Some(backlog), kernel_too));
         Ok(())
     }
 
@@ -122,10 +129,8 @@ impl State {
             peer,
             filled: 0,
         };
-        Step::of(
-            self.make_there(index, undecided, (&request, None), Entry::Instance)
-                .map(drop),
-        )
+        let made = self.make_there(index, undecided, (&request, None), Entry::Instance);
+        Step::of(made.map(|name| self.remember(name, undecided, local, (None, false))))
     }
 
     /// Of a socket that the instance has: listen(2).
@@ -137,7 +142,7 @@ impl State {
         let was_bound = rows::state(name).phase == Phase::Bound;
         self.ask(&request, None)?;
         if let Some(instance) = &mut self.instance {
-            instance.listeners.listens(name, backlog);
+            instance.made.listens(name, backlog);
         }
         if was_bound {
             // A listener is never writable.
@@ -177,13 +182,18 @@ impl State {
         self.ask(&request, None).map(drop)
     }
 
-    /// One that could not be connected, another time: another socket of the instance, and the same descriptor.
+    /// One that could not be connected, another time: another socket of the instance, and the same descriptor. Where this process has
+    /// not made it, its options and its port are not known.
     fn connect_anew(&mut self, name: Name, fd: i32, peer: SocketAddr) -> Result<(), i32> {
+        let all = self.instance.as_ref().map(|instance| &instance.made);
+        let made = all.and_then(|all| all.get(name)).cloned();
         let request = Request::Connect {
             which: Which::New {
                 ipv6: rows::row(name).is_some_and(|row| row.ipv6 != 0),
-                local: None,
-                options: Vec::new(),
+                local: made.as_ref().and_then(|made| made.bound),
+                options: made
+                    .as_ref()
+                    .map_or_else(Vec::new, |made| made.options.clone()),
             },
             peer,
             filled: 0,
@@ -191,6 +201,9 @@ impl State {
         let (Response::Socket(next), Some(pair)) = self.ask(&request, None)? else {
             return Err(libc::EIO);
         };
+        if let (Some(made), Some(instance)) = (made, &mut self.instance) {
+            instance.made.insert(next, made);
+        }
         put_in_place(&pair, fd, next)
     }
 
@@ -199,7 +212,7 @@ impl State {
         let set = (level, number, value.to_vec());
         self.ask(&Request::SetOption { name, option: set }, None)?;
         if let Some(instance) = &mut self.instance {
-            instance.listeners.set(name, option);
+            instance.made.set(name, option);
         }
         Ok(())
     }

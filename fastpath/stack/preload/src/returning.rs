@@ -1,7 +1,7 @@
-//! Listeners of an instance that has gone: once it is back they are made again. In between a descriptor of inotify(7) is in their place: it
+//! MadeSockets of an instance that has gone: once it is back they are made again. In between a descriptor of inotify(7) is in their place: it
 //! is ready where something happens beside the instance's socket in the file system, the program accepts, and the instance is looked for.
 use crate::kernel;
-use crate::listeners::{Made, names};
+use crate::made::{Made, names};
 use crate::remote::put_in_place;
 use crate::rows;
 use crate::say::say;
@@ -59,21 +59,21 @@ impl State {
 
     fn waiting(&mut self, listener: i32, name: Name) -> Result<(), i32> {
         let instance = self.instance.as_mut().ok_or(libc::EIO)?;
-        let (made, _) = instance.listeners.listening(name).ok_or(libc::ENOENT)?;
+        let (made, _) = instance.made.listening(name).ok_or(libc::ENOENT)?;
         if made.waits {
             return Ok(());
         }
         // For each its own: whether calls wait is a flag of the description.
         let watched = watch_for(instance.path()).map_err(Errno::raw_os_error)?;
         put_in_place(&watched, listener, name)?;
-        instance.listeners.waits(name);
+        instance.made.waits(name);
         instance.bells.ring();
         Ok(())
     }
 
     /// Something has happened where the instance was: what has waited for it listens again, or goes on waiting. Err: not this one.
     pub fn look_for_return(&mut self, listener: i32) -> Result<(), i32> {
-        let listeners = self.instance.as_ref().map(|instance| &instance.listeners);
+        let listeners = self.instance.as_ref().map(|instance| &instance.made);
         let waits = match table::get(listener) {
             Entry::Instance(name) => listeners.and_then(|of| of.listening(name)),
             _ => None,
@@ -130,7 +130,7 @@ impl State {
     /// ENOENT: no listener, or one that was not made here, or one from which this process does not accept.
     fn listen_anew(&mut self, old: Name) -> Result<(), i32> {
         let instance = self.instance.as_ref().ok_or(libc::EIO)?;
-        let (made, backlog) = instance.listeners.listening(old).ok_or(libc::ENOENT)?;
+        let (made, backlog) = instance.made.listening(old).ok_or(libc::ENOENT)?;
         if !made.waits {
             // Another process's to accept from (SO_REUSEPORT), or nobody's.
             return Err(libc::ENOENT);
@@ -139,6 +139,7 @@ impl State {
         made.waits = false;
         let local = rows::row(old).and_then(|row| address::from_bytes(row.address(true)).ok()?);
         let local = local.ok_or(libc::ENOENT)?;
+        made.bound = Some(local);
         // Others have the same listener, and each of them makes its own.
         let shared = (
             libc::SOL_SOCKET,
@@ -170,7 +171,7 @@ impl State {
         made.options.pop();
         if let Some(instance) = &mut self.instance {
             instance.bells.ring();
-            instance.listeners.insert(new, made);
+            instance.made.insert(new, made);
         }
         Ok(())
     }

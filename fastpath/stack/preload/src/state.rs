@@ -37,7 +37,7 @@ pub struct State {
     pub turns: u64,
     /// Calls on sockets that the program has made.
     pub calls: u64,
-    /// Listeners that are the kernel's, too.
+    /// MadeSockets that are the kernel's, too.
     pub kernel_too: Vec<u32>,
 }
 
@@ -188,7 +188,7 @@ impl State {
         Ok(kernel::own(numbers::again(inline.port.fd)?))
     }
 
-    /// Listeners go on. Connections are of a process that is gone, or were: what comes for them is reset.
+    /// MadeSockets go on. Connections are of a process that is gone, or were: what comes for them is reset.
     fn start_over(&mut self) {
         let Ok(socket) = self.socket() else {
             return;

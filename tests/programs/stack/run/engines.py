@@ -70,7 +70,27 @@ for n in range(16):
     again = socket.socket()
     again.bind((OWN, BASE + 2000 + n))
     again.close()
-print("refused", flush=True)
+for n in range(16):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    one.bind((OWN, BASE + 2100 + n) if n % 2 else ("0.0.0.0", BASE + 2100 + n))
+    fails(errno.ECONNREFUSED, lambda: one.connect((PEER, 1)))
+    one.connect((PEER, 9))
+    assert one.makefile().readline().strip() == f"{OWN}:{BASE + 2100 + n}"
+    assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    bound.append(one)
+print("refused, and connected from the same port", flush=True)
+
+first, second = socket.socket(), socket.socket()
+for one in first, second:
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind((OWN, BASE + 2200))
+first.listen()
+fails(errno.EADDRINUSE, second.listen)
+first.close()
+second.listen()
+second.close()
+print("listened where another one was bound", flush=True)
 
 taken = names[0]
 fails(errno.EADDRINUSE, lambda: socket.socket().bind(taken))

@@ -36,9 +36,9 @@ impl Claim {
         }
     }
 
+    /// As inet_csk_bind_conflict: with SO_REUSEADDR only who listens keeps others out, from bind and from listen.
     fn conflicts(&self, other: &Claim) -> bool {
-        let address =
-            self.reuse_address && other.reuse_address && !self.listening && !other.listening;
+        let address = self.reuse_address && other.reuse_address && !other.listening;
         let port = self.reuse_port && other.reuse_port;
         self.slot != other.slot && self.overlaps(other) && !address && !port
     }
@@ -196,8 +196,11 @@ mod tests {
         ports.claim(80, reusing(0, false));
         assert!(ports.is_free(80, &reusing(1, false)));
         assert!(!ports.is_free(80, &claim(1, "10.0.0.1")));
+        // listen(2), beside one that is bound and no more.
+        assert!(ports.is_free(80, &reusing(1, true)));
         ports.claim(80, reusing(0, true));
         assert!(!ports.is_free(80, &reusing(1, false)));
+        assert!(!ports.is_free(80, &reusing(1, true)));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(super) enum Next {
     Merge(Answer),
     /// Ours, whatever they say.
     Tell(Answer),
+    /// Ours, where all of them listen, too.
+    Listens(Answer),
     /// A new socket is on all engines.
     Spread(Box<New>),
     /// It was ours until here, where its connection is theirs.
@@ -142,7 +144,11 @@ impl Programs {
                 if own.is_err() {
                     return Ok(Some(own));
                 }
-                self.ask_all(channel, run, &request, None, Next::Tell(own))?;
+                let then = match request {
+                    Request::Listen { .. } => Next::Listens(own),
+                    _ => Next::Tell(own),
+                };
+                self.ask_all(channel, run, &request, None, then)?;
                 Ok(None)
             }
             _ => Ok(Some(self.answer(sockets, run, request, fd))),
@@ -248,7 +254,7 @@ impl Programs {
             Next::Relay => asked.then = Next::Tell(answer),
             Next::Merge(own) => merge(own, answer),
             Next::Tell(_) => {}
-            Next::Spread(_) | Next::Moved { .. } => {
+            Next::Listens(_) | Next::Spread(_) | Next::Moved { .. } => {
                 asked.failed = asked.failed.or(answer.err());
             }
         }
@@ -260,6 +266,7 @@ impl Programs {
         };
         let told = match (asked.then, asked.failed) {
             (Next::Tell(answer) | Next::Merge(answer), _) => Some(answer),
+            (Next::Listens(answer), failed) => Some(failed.map_or(answer, Err)),
             (Next::Relay, _) => None,
             (Next::Spread(new), failed) => self.is_spread(sockets, channel, *new, failed),
             (Next::Moved { name, to, made }, failed) => {

@@ -11,11 +11,10 @@ use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Python3};
-    suite.case(
-        "stack::pipeline_spreads_over_engines",
-        &[Netns, Python3],
-        spreads,
-    );
+    let needs = &[Netns, Python3];
+    suite.case("stack::pipeline_spreads_over_engines", needs, spreads);
+    let alone = || as_the_kernel(1).map(drop);
+    suite.case("stack::pipeline_gives_ports_as_the_kernel", needs, alone);
 }
 
 /// Of those that run with an instance of one engine and one of two.
@@ -91,9 +90,10 @@ fn says(command: &mut Command, address: &str, peek: impl FnOnce() -> Result<()>)
     Ok(said)
 }
 
-fn spreads() -> Result<()> {
+/// What `stack stats` said of an instance while a program was connected to and from everywhere, which saw what the kernel shows.
+fn as_the_kernel(engines: u16) -> Result<Value> {
     let on_the_kernel = python("engines.py", &[KERNEL, KERNEL, "20000"]);
-    let instance = Instance::of_engines(3)?;
+    let instance = Instance::of_engines(engines)?;
     says_from_where(KERNEL)?;
     let mut kernel = Command::new(&on_the_kernel[0]);
     let kernel = says(kernel.args(&on_the_kernel[1..]), KERNEL, || Ok(()))?;
@@ -107,6 +107,12 @@ fn spreads() -> Result<()> {
         said == kernel && said.ends_with("serves\n"),
         "{said}{kernel}"
     );
+    instance.has_nothing_left()?;
+    Ok(stats)
+}
+
+fn spreads() -> Result<()> {
+    let stats = as_the_kernel(3)?;
     let engines = stats["engines"].as_array().context("no engines")?;
     ensure!(engines.len() == 3, "{stats}");
     for engine in engines {
@@ -121,5 +127,5 @@ fn spreads() -> Result<()> {
         engines.iter().any(|engine| passed(engine) > Some(0)),
         "{stats}"
     );
-    instance.has_nothing_left().map(drop)
+    Ok(())
 }

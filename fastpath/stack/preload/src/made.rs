@@ -1,16 +1,19 @@
-//! What the listeners of an instance were made with, in case that it goes away and comes back.
+//! What sockets of an instance were made with: listeners in case that it goes away and comes back, others in case that their connect fails.
 use crate::table::{self, Entry};
 use hopscope_stack_instance::programs::wire::{Name, OptionSet};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
-/// Listeners that are known before those that no descriptor names any more are looked for.
+/// Sockets that are known before those that no descriptor names any more are looked for.
 const MANY: usize = 64;
 
-/// What a socket was bound with, and then listens with.
+/// What a socket was made with, and then listens with.
 #[derive(Debug, Clone)]
 pub struct Made {
     pub ipv6: bool,
     pub options: Vec<OptionSet>,
+    /// Where the program had it bound.
+    pub bound: Option<SocketAddr>,
     /// Once it listens.
     pub backlog: Option<i32>,
     /// The kernel listens at the same port.
@@ -21,12 +24,12 @@ pub struct Made {
 
 /// Of this process.
 #[derive(Debug, Default)]
-pub struct Listeners {
+pub struct MadeSockets {
     made: HashMap<Name, Made>,
     many: usize,
 }
 
-impl Listeners {
+impl MadeSockets {
     pub fn insert(&mut self, name: Name, made: Made) {
         if self.made.len() >= self.many.max(MANY) {
             let named: Vec<Name> = names().map(|(_, name)| name).collect();
@@ -53,6 +56,10 @@ impl Listeners {
         if let Some(made) = self.made.get_mut(&name) {
             made.waits = true;
         }
+    }
+
+    pub fn get(&self, name: Name) -> Option<&Made> {
+        self.made.get(&name)
     }
 
     /// With its backlog.
