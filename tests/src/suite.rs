@@ -76,11 +76,11 @@ impl Suite {
     }
 
     /// Adds each case whose name begins with `of` once more, as `to` with the rest of its name: it runs in `within`, and only at
-    /// full counts unless it is one of `kept` (rests of names).
+    /// full counts unless it is one of `kept`; not those that are `left_out` (rests of names).
     pub fn again(
         &mut self,
         (of, to): (&str, &str),
-        kept: &[&str],
+        (kept, left_out): (&[&str], &[&str]),
         within: impl Fn(&dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> + Copy + 'static,
     ) {
         for at in 0..self.cases.len() {
@@ -88,6 +88,9 @@ impl Suite {
             let Some(rest) = case.name.strip_prefix(of) else {
                 continue;
             };
+            if left_out.contains(&rest) {
+                continue;
+            }
             let (name, soak) = (format!("{to}{rest}"), case.soak || !kept.contains(&rest));
             let (needs, alone, in_turn) = (case.needs.clone(), case.alone, case.in_turn);
             let (run, watchdog) = (case.run.clone(), case.watchdog);

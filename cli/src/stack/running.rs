@@ -117,14 +117,22 @@ pub(super) fn run<A: App>(
     })
 }
 
+/// However one ends, also by a panic.
+struct AllEnd<'a>(&'a Stop);
+
+impl Drop for AllEnd<'_> {
+    fn drop(&mut self) {
+        let _ = (&self.0.stopper).write(&[0]);
+    }
+}
+
 /// When one ends, all do.
 fn ended<A: App>(
     instance: &mut Instance<A>,
     stop: &Stop,
     (cores, engine): (Option<&Cores>, usize),
 ) -> anyhow::Result<()> {
-    let there = cores.map_or(Ok(()), |cores| cores.pin(engine));
-    let done = there.and_then(|()| Ok(instance.run(stop.stop.as_fd())?));
-    let _ = (&stop.stopper).write(&[0]);
-    done
+    let _all = AllEnd(stop);
+    cores.map_or(Ok(()), |cores| cores.pin(engine))?;
+    Ok(instance.run(stop.stop.as_fd())?)
 }

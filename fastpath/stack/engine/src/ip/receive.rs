@@ -2,7 +2,6 @@
 use super::addresses::Recipient;
 use super::input::{Input, Packet};
 use super::interface::Interface;
-use crate::config::Share;
 use crate::frame::{RxChecksum, RxMeta};
 use crate::wire::checksum::Sum;
 use crate::wire::ethernet::{self, Mac};
@@ -256,7 +255,8 @@ impl Interface {
             return Input::Done;
         };
         let ports = (segment.source_port, segment.destination_port);
-        if !arrival.looped && !is_ours(self.share, Share::has, &packet, ports) {
+        let (peer, local) = ends(&packet, ports);
+        if !arrival.looped && !self.share.has(peer, local) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }
@@ -289,7 +289,8 @@ impl Interface {
         };
         let ports = (datagram.source_port, datagram.destination_port);
         let on_the_wire = arrival.recipient == Recipient::Us && !arrival.looped;
-        if on_the_wire && !is_ours(self.share, Share::has_datagrams, &packet, ports) {
+        let (peer, local) = ends(&packet, ports);
+        if on_the_wire && !self.share.has_datagrams(peer, local) {
             counters.connections_of_other_engines += 1;
             return Input::Done;
         }
@@ -314,19 +315,10 @@ impl Interface {
     }
 }
 
-/// And not another engine's.
-fn is_ours(
-    share: Share,
-    has: impl Fn(Share, SocketAddr, SocketAddr) -> bool,
-    packet: &Packet,
-    (source, destination): (u16, u16),
-) -> bool {
+/// The peer's, and ours.
+fn ends(packet: &Packet, (source, destination): (u16, u16)) -> (SocketAddr, SocketAddr) {
     let peer = SocketAddr::new(packet.source, source);
-    has(
-        share,
-        peer,
-        SocketAddr::new(packet.destination, destination),
-    )
+    (peer, SocketAddr::new(packet.destination, destination))
 }
 
 /// From no address; such a packet has no transport.

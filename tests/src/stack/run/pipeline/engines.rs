@@ -12,9 +12,10 @@ use std::process::{Command, Stdio};
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Python3};
     let needs = &[Netns, Python3];
-    suite.case("stack::pipeline_spreads_over_engines", needs, spreads);
-    let alone = || as_the_kernel(1).map(drop);
-    suite.case("stack::pipeline_gives_ports_as_the_kernel", needs, alone);
+    suite.case("stack::connections_spread_over_engines", needs, spreads);
+    suite.case("stack::pipeline_gives_ports_as_the_kernel", needs, || {
+        as_the_kernel(Instance::start(&[])?).map(drop)
+    });
 }
 
 /// Of those that run with an instance of one engine and one of two.
@@ -30,10 +31,14 @@ const KEPT: [&str; 9] = [
     "withstands_hostile_programs",
 ];
 
-/// All that is tested with an instance of one engine, with one of two.
+/// A device's queues give fragments and whole datagrams of one peer to different engines, so that these may change places, as on any
+/// device with several queues: their order is not the kernel's, with one.
+const LEFT_OUT: [&str; 1] = ["gives_datagrams_what_the_kernel_gives"];
+
+/// What is tested with an instance of one engine, with one of two.
 pub(crate) fn register_again(suite: &mut Suite) {
     let names = ("stack::pipeline_", "stack::engines_");
-    suite.again(names, &KEPT, on_two_engines);
+    suite.again(names, (&KEPT, &LEFT_OUT), on_two_engines);
 }
 
 /// Says to each client from where it has come.
@@ -91,9 +96,8 @@ fn says(command: &mut Command, address: &str, peek: impl FnOnce() -> Result<()>)
 }
 
 /// What `stack stats` said of an instance while a program was connected to and from everywhere, which saw what the kernel shows.
-fn as_the_kernel(engines: u16) -> Result<Value> {
+fn as_the_kernel(instance: Instance) -> Result<Value> {
     let on_the_kernel = python("engines.py", &[KERNEL, KERNEL, "20000"]);
-    let instance = Instance::of_engines(engines)?;
     says_from_where(KERNEL)?;
     let mut kernel = Command::new(&on_the_kernel[0]);
     let kernel = says(kernel.args(&on_the_kernel[1..]), KERNEL, || Ok(()))?;
@@ -112,7 +116,7 @@ fn as_the_kernel(engines: u16) -> Result<Value> {
 }
 
 fn spreads() -> Result<()> {
-    let stats = as_the_kernel(3)?;
+    let stats = as_the_kernel(Instance::of_engines(3)?)?;
     let engines = stats["engines"].as_array().context("no engines")?;
     ensure!(engines.len() == 3, "{stats}");
     for engine in engines {
