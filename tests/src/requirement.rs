@@ -25,6 +25,7 @@ pub enum Requirement {
     Memcached,
     /// The allocator, as a library to be preloaded.
     Jemalloc,
+    Liburing,
     /// With a client.
     Sshd,
     Postgres,
@@ -91,6 +92,7 @@ pub enum Requirement {
 }
 
 /// Where Debian puts it.
+pub const LIBURING: &str = "/usr/lib/x86_64-linux-gnu/liburing.so.2";
 pub const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 
 impl Requirement {
@@ -112,6 +114,7 @@ impl Requirement {
             Redis => "redis",
             Memcached => "memcached",
             Jemalloc => "jemalloc",
+            Liburing => "liburing",
             Sshd => "sshd",
             Postgres => "postgres",
             Go => "go",
@@ -186,6 +189,7 @@ impl Requirement {
                 .and_then(|()| program("redis-benchmark", "redis-tools")),
             Memcached => program("memcached", "memcached"),
             Jemalloc => exists(JEMALLOC, "jemalloc (package libjemalloc2)"),
+            Liburing => exists(LIBURING, "liburing (package liburing2)"),
             Sshd => {
                 program("sshd", "openssh-server").and_then(|()| program("ssh", "openssh-client"))
             }

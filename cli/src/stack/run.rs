@@ -10,6 +10,7 @@ use hopscope_stack_instance::handed::policy::{self, Rule};
 use hopscope_stack_instance::handed::{
     ENVIRONMENT, Handed, HandedInline, HandedPort, HandedStack, Policy, Reach,
 };
+use hopscope_stack_instance::unseen;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::net::if_::if_nametoindex;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -24,7 +25,6 @@ use std::process::{Command, ExitCode};
 
 mod instance;
 mod library;
-mod program;
 
 /// Runs a program, unmodified, with its TCP and UDP sockets on a stack in user space: those on the stack's addresses and those that
 /// connect to where it leads. All others are the kernel's, as ever. A library that is loaded with the program takes its socket
@@ -74,8 +74,8 @@ enum Wildcard {
 /// Returns only where it fails.
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (name, arguments) = args.command.split_first().context("no command")?;
-    let path = program::find(name)?;
-    program::check(&path)?;
+    let path = unseen::find(name, &std::env::var_os("PATH").unwrap_or_default())?;
+    unseen::check(&path)?;
     let library = library::find()?;
     let (stack, reach) = match args.mode {
         Mode::Inline => stack_inline(args)?,

@@ -3,6 +3,7 @@ use hopscope_tests::Suite;
 
 mod acceptance;
 mod any_port;
+mod around;
 mod cpython;
 mod datagram_tools;
 mod datagrams;
@@ -24,6 +25,7 @@ mod tools;
 
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
+    around::register(suite);
     cpython::register(suite);
     acceptance::register(suite);
     datagrams::register(suite);

@@ -26,6 +26,7 @@ pub mod run;
 pub mod share;
 mod show;
 pub mod sockets;
+pub mod unseen;
 
 pub use app::App;
 pub use device::Device;

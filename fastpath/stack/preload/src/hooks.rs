@@ -5,12 +5,15 @@
 //! call may be a point at which the thread is cancelled: hooks are `C-unwind` and hold nothing there.
 #![allow(unsafe_code)]
 
+mod aliases;
 mod both;
 mod descriptors;
 mod epolling;
 mod executing;
 mod files;
+mod first_thread;
 mod instance;
+mod io_uring;
 mod limit;
 mod lock;
 mod memory;

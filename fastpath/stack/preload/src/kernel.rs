@@ -62,6 +62,11 @@ pub fn process() -> i32 {
     plain(libc::SYS_getpid, &[]).unwrap_or(0) as i32
 }
 
+/// This thread's number: of a process's first one the process's.
+pub fn thread() -> i32 {
+    plain(libc::SYS_gettid, &[]).unwrap_or(0) as i32
+}
+
 pub fn eventfd() -> Answer {
     plain(
         libc::SYS_eventfd2,

@@ -1,8 +1,14 @@
 //! What a process does with its descriptors beside sending and receiving: flags, names, children.
 use crate::description::Kind;
+use crate::kernel;
+use crate::say::once;
 use crate::state::State;
 use hopscope_stack_engine::{SocketError, SocketKind, TcpState};
+use nix::libc;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+static HANDED_ON_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// Of a socket.
@@ -64,6 +70,21 @@ impl State {
         drop(rows);
         if is_free {
             self.owner.offer();
+        }
+    }
+
+    pub fn before_exec(&mut self) {
+        if self.together.waits() {
+            self.flush();
+        }
+        let handed_on = self.each().any(|(_, description)| {
+            let is_kept = |fd: &i32| matches!(kernel::fcntl(*fd, libc::F_GETFD, 0), Ok(flags) if flags & i64::from(libc::FD_CLOEXEC) == 0);
+            description.socket().is_some() && description.fds.iter().any(is_kept)
+        });
+        if handed_on {
+            once(&HANDED_ON_SAID, || {
+                "sockets of the stack are handed on to another program, which cannot use them: that needs --mode pipeline".into()
+            });
         }
     }
 

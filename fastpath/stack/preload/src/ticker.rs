@@ -86,10 +86,14 @@ impl Ticker {
     }
 }
 
-/// Until somebody wakes it.
-pub fn park() {
+/// Until somebody wakes it, or it has no patience any more.
+pub fn park(patience: fn() -> Option<libc::timespec>) {
     while PARKED.load(Ordering::Relaxed) == 1 {
-        let _ = kernel::futex_wait(&PARKED, 1, None);
+        let most = patience();
+        let _ = kernel::futex_wait(&PARKED, 1, most);
+        if most.is_some() {
+            PARKED.store(0, Ordering::Relaxed);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod jemalloc;
 mod memcached;
 mod openssl;
 mod python_web;
-mod side;
+pub(super) mod side;
 mod web;
 mod web_clients;
 

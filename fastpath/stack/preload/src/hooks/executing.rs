@@ -1,10 +1,20 @@
 //! A program in this one's place: it is on the stack, too, where this one leaves its environment out (nginx does when it executes itself).
-use super::{lock, real};
+use super::memory::is_nowhere;
+use super::real::{self, Strings};
+use super::{lock, processes};
 use crate::kernel;
+use crate::say::say;
 use hopscope_stack_instance::handed::ENVIRONMENT;
+use hopscope_stack_instance::unseen::{self, Unseen};
 use nix::libc::{self, c_char, c_int};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
+
+unsafe extern "C" {
+    static environ: Strings;
+}
 
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -32,7 +42,7 @@ fn is_of(entry: &CStr, name: &str) -> bool {
 ///
 /// # Safety
 /// `environment` is an array of strings that ends with null.
-unsafe fn completed(environment: *const *const c_char) -> Option<*const *const c_char> {
+unsafe fn completed(environment: Strings) -> Option<Strings> {
     let own = OWN.get()?;
     let mut count = 0;
     loop {
@@ -64,17 +74,149 @@ unsafe fn completed(environment: *const *const c_char) -> Option<*const *const c
     Some(all)
 }
 
+/// Before another program is in this one's place, or in a child's. Not in a child that has its parent's memory (CLONE_VM), or that
+/// libc did not fork: locks may be another's there.
+fn is_to_look() -> bool {
+    lock::is_filled() && processes::is_own_process() && !lock::is_mine()
+}
+
+/// What waits for more leaves, and what the next program cannot go on with is said.
+fn before_exec(path: Option<PathBuf>) {
+    if is_to_look() {
+        say_whether_seen(path);
+        let _ = lock::with(|state| state.before_exec());
+    }
+}
+
+/// A program whose calls are not seen has the kernel's stack; of what cannot be executed the call itself tells.
+fn say_whether_seen(path: Option<PathBuf>) {
+    use Unseen::{Capable, Go, SetUser, Static};
+    let unseen = path.map_or(Ok(()), |path| unseen::check(&path));
+    if let Err(error @ (Capable(_) | Go(_) | SetUser(_) | Static(_))) = unseen {
+        say(&format!("{error}, and its sockets are the kernel's"));
+    }
+}
+
+/// # Safety
+/// As of libc's calls.
+unsafe fn text<'a>(name: *const c_char) -> Option<&'a OsStr> {
+    // SAFETY: the caller's promise.
+    (!is_nowhere(name)).then(|| OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()))
+}
+
+/// # Safety
+/// As of libc's calls.
+unsafe fn in_path(file: *const c_char) -> Option<PathBuf> {
+    // SAFETY: the caller's promise; `environ` is the program's.
+    let (file, path) = unsafe { (text(file)?, text(libc::getenv(c"PATH".as_ptr()))) };
+    unseen::find(file, path.unwrap_or_default()).ok()
+}
+
+/// # Safety
+/// As of libc's calls.
+unsafe fn environment_for(environment: Strings) -> Strings {
+    if !lock::is_filled() || environment.is_null() {
+        return environment;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { completed(environment) }.unwrap_or(environment)
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn execve(
     path: *const c_char,
-    arguments: *const *const c_char,
-    environment: *const *const c_char,
+    arguments: Strings,
+    environment: Strings,
 ) -> c_int {
-    let mut own = None;
-    if lock::is_filled() && !environment.is_null() {
-        // SAFETY: as libc's.
-        own = unsafe { completed(environment) };
-    }
     // SAFETY: as libc's.
-    unsafe { real::execve(path, arguments, own.unwrap_or(environment)) }
+    before_exec(unsafe { text(path) }.map(PathBuf::from));
+    // SAFETY: as libc's.
+    unsafe { real::execve(path, arguments, environment_for(environment)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: as libc's.
+    unsafe { execve(path, arguments, environ) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn execvpe(
+    file: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    // SAFETY: as libc's.
+    before_exec(unsafe { in_path(file) });
+    // SAFETY: as libc's.
+    unsafe { real::execvpe(file, arguments, environment_for(environment)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+    // SAFETY: as libc's.
+    unsafe { execvpe(file, arguments, environ) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
+    before_exec(Some(format!("/proc/self/fd/{fd}").into()));
+    // SAFETY: as libc's.
+    unsafe { real::fexecve(fd, arguments, environment_for(environment)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn execveat(
+    folder: c_int,
+    path: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+    flags: c_int,
+) -> c_int {
+    let of = match folder {
+        libc::AT_FDCWD => PathBuf::new(),
+        folder => format!("/proc/self/fd/{folder}").into(),
+    };
+    // SAFETY: as libc's.
+    before_exec(unsafe { text(path) }.map(|path| of.join(path)));
+    // SAFETY: as libc's.
+    unsafe { real::execveat(folder, path, arguments, environment_for(environment), flags) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn posix_spawn(
+    child: *mut libc::pid_t,
+    path: *const c_char,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    // SAFETY: as libc's.
+    unsafe {
+        if is_to_look() {
+            say_whether_seen(text(path).map(PathBuf::from));
+        }
+        let environment = environment_for(environment);
+        real::posix_spawn(child, path, actions, attributes, arguments, environment)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn posix_spawnp(
+    child: *mut libc::pid_t,
+    file: *const c_char,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    // SAFETY: as libc's.
+    unsafe {
+        if is_to_look() {
+            say_whether_seen(in_path(file));
+        }
+        let environment = environment_for(environment);
+        real::posix_spawnp(child, file, actions, attributes, arguments, environment)
+    }
 }

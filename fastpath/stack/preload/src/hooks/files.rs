@@ -61,7 +61,7 @@ pub fn send_parts(fd: c_int, from: &[&[u8]], flags: c_int, to: To<'_>) -> Option
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> isize {
+pub(super) unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> isize {
     kernels!(fd, real::read(fd, into, len));
     if instance::datagrams::name(fd).is_some() {
         // As sock_read_iter(): no bytes are wanted of a socket.
@@ -89,33 +89,11 @@ unsafe extern "C-unwind" fn read(fd: c_int, into: *mut c_void, len: usize) -> is
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __read(fd: c_int, into: *mut c_void, len: usize) -> isize {
-    // SAFETY: as libc's.
-    unsafe { read(fd, into, len) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __read_chk(
+pub(super) unsafe extern "C-unwind" fn readv(
     fd: c_int,
-    into: *mut c_void,
-    len: usize,
-    room: usize,
+    vectors: *const libc::iovec,
+    count: c_int,
 ) -> isize {
-    check(len, room);
-    // SAFETY: as libc's.
-    unsafe { read(fd, into, len) }
-}
-
-/// _FORTIFY_SOURCE: as __chk_fail() does.
-fn check(len: usize, room: usize) {
-    if len > room {
-        crate::say::say("buffer overflow detected in the program");
-        std::process::abort();
-    }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
     kernels!(fd, real::readv(fd, vectors, count));
     if let Some(name) = instance::datagrams::name(fd) {
         // SAFETY: as libc's.
@@ -151,7 +129,12 @@ unsafe extern "C-unwind" fn readv(fd: c_int, vectors: *const libc::iovec, count:
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recv(fd: c_int, into: *mut c_void, len: usize, flags: c_int) -> isize {
+pub(super) unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    into: *mut c_void,
+    len: usize,
+    flags: c_int,
+) -> isize {
     kernels!(fd, real::recv(fd, into, len, flags));
     // SAFETY: as libc's.
     unsafe {
@@ -167,20 +150,7 @@ unsafe extern "C-unwind" fn recv(fd: c_int, into: *mut c_void, len: usize, flags
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __recv_chk(
-    fd: c_int,
-    into: *mut c_void,
-    len: usize,
-    room: usize,
-    flags: c_int,
-) -> isize {
-    check(len, room);
-    // SAFETY: as libc's.
-    unsafe { recv(fd, into, len, flags) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recvfrom(
+pub(super) unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     into: *mut c_void,
     len: usize,
@@ -252,22 +222,7 @@ unsafe extern "C-unwind" fn recvfrom(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __recvfrom_chk(
-    fd: c_int,
-    into: *mut c_void,
-    len: usize,
-    room: usize,
-    flags: c_int,
-    from: *mut sockaddr,
-    from_len: *mut socklen_t,
-) -> isize {
-    check(len, room);
-    // SAFETY: as libc's.
-    unsafe { recvfrom(fd, into, len, flags, from, from_len) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
+pub(super) unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) -> isize {
     kernels!(fd, real::write(fd, from, len));
     if instance::datagrams::name(fd).is_some() {
         // SAFETY: as libc's.
@@ -287,13 +242,11 @@ unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: usize) ->
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __write(fd: c_int, from: *const c_void, len: usize) -> isize {
-    // SAFETY: as libc's.
-    unsafe { write(fd, from, len) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count: c_int) -> isize {
+pub(super) unsafe extern "C-unwind" fn writev(
+    fd: c_int,
+    vectors: *const libc::iovec,
+    count: c_int,
+) -> isize {
     kernels!(fd, real::writev(fd, vectors, count));
     if let Some(name) = instance::datagrams::name(fd) {
         // SAFETY: as libc's.
@@ -325,7 +278,7 @@ unsafe extern "C-unwind" fn writev(fd: c_int, vectors: *const libc::iovec, count
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn send(
+pub(super) unsafe extern "C-unwind" fn send(
     fd: c_int,
     from: *const c_void,
     len: usize,
@@ -334,17 +287,6 @@ unsafe extern "C-unwind" fn send(
     kernels!(fd, real::send(fd, from, len, flags));
     // SAFETY: as libc's.
     unsafe { sendto(fd, from, len, flags, std::ptr::null(), 0) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __send(
-    fd: c_int,
-    from: *const c_void,
-    len: usize,
-    flags: c_int,
-) -> isize {
-    // SAFETY: as libc's.
-    unsafe { send(fd, from, len, flags) }
 }
 
 #[unsafe(no_mangle)]

@@ -14,7 +14,11 @@ use nix::libc::{self, c_int, c_uint};
 const PIECE: usize = 64 << 10;
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize {
+pub(super) unsafe extern "C-unwind" fn recvmsg(
+    fd: c_int,
+    message: *mut libc::msghdr,
+    flags: c_int,
+) -> isize {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
         let read = unsafe { real::recvmsg(fd, message, flags) };
@@ -122,7 +126,7 @@ unsafe fn put_inq(message: &mut libc::msghdr, inq: u32) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sendmsg(
+pub(super) unsafe extern "C-unwind" fn sendmsg(
     fd: c_int,
     message: *const libc::msghdr,
     flags: c_int,

@@ -2,17 +2,26 @@
 use super::memory::fail;
 use super::messages::{recvmmsg, sendmmsg};
 use super::wait::{bed, doze};
-use super::{lock, real};
+use super::{first_thread, io_uring, lock, real};
 use crate::kernel;
-use crate::say::once;
 use crate::stack::now;
 use hopscope_stack_engine::Ns;
 use nix::libc::{self, c_int, c_long, c_uint};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-static URING_SAID: AtomicBool = AtomicBool::new(false);
+/// This process, as long as it is none that libc did not fork.
+static OWN: AtomicI32 = AtomicI32::new(0);
+
 /// The stack's connections were closed: once.
 static GONE: AtomicBool = AtomicBool::new(false);
+
+pub fn remember() {
+    OWN.store(kernel::process(), Ordering::Relaxed);
+}
+
+pub fn is_own_process() -> bool {
+    OWN.load(Ordering::Relaxed) == kernel::process()
+}
 
 /// The lock is held over fork: the copy is whole.
 pub extern "C" fn before_fork() {
@@ -25,12 +34,14 @@ pub extern "C" fn after_fork() {
 }
 
 pub extern "C" fn after_fork_in_child() {
+    remember();
+    first_thread::forked();
     lock::in_child(|state| state.forked());
 }
 
 /// In the parent's memory a child could change what is the parent's: the child has a copy.
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn vfork() -> c_int {
+pub(super) unsafe extern "C-unwind" fn vfork() -> c_int {
     // SAFETY: as libc's.
     unsafe { real::fork() }
 }
@@ -82,7 +93,7 @@ pub fn linger(fd: c_int, until: Ns) {
     }
 }
 
-/// io_uring would go round the hooks: programs fall back where it is not there. libuv has sendmmsg and recvmmsg by their numbers.
+/// libuv has sendmmsg and recvmmsg by their numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -93,10 +104,7 @@ unsafe extern "C-unwind" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    if number == libc::SYS_io_uring_setup && lock::is_filled() {
-        once(&URING_SAID, || {
-            "io_uring is refused (ENOSYS): it would go round the stack".into()
-        });
+    if number == libc::SYS_io_uring_setup && io_uring::is_refused() {
         return fail(libc::ENOSYS) as c_long;
     }
     let (fd, messages) = (a as c_int, b as *mut libc::mmsghdr);

@@ -3,6 +3,9 @@ use nix::libc::{self, c_int, c_long, c_uint, c_void, sockaddr, socklen_t};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+/// That end with null.
+pub type Strings = *const *const libc::c_char;
+
 /// For a symbol that nobody has.
 unsafe extern "C-unwind" fn absent() -> isize {
     super::memory::fail(libc::ENOSYS)
@@ -43,6 +46,8 @@ macro_rules! real {
 real! {
     read(fd: c_int, into: *mut c_void, len: usize) -> isize;
     readv(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize;
+    preadv2(fd: c_int, parts: *const libc::iovec, count: c_int, at: libc::off_t, flags: c_int) -> isize;
+    pwritev2(fd: c_int, parts: *const libc::iovec, count: c_int, at: libc::off_t, flags: c_int) -> isize;
     write(fd: c_int, from: *const c_void, len: usize) -> isize;
     writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> isize;
     recv(fd: c_int, into: *mut c_void, len: usize, flags: c_int) -> isize;
@@ -84,7 +89,17 @@ real! {
     epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int, mask: *const libc::sigset_t) -> c_int;
     epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, most: c_int, span: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
     fork() -> c_int;
-    execve(path: *const libc::c_char, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int;
+    execve(path: *const libc::c_char, arguments: Strings, environment: Strings) -> c_int;
+    execvpe(file: *const libc::c_char, arguments: Strings, environment: Strings) -> c_int;
+    fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int;
+    execveat(folder: c_int, path: *const libc::c_char, arguments: Strings, environment: Strings, flags: c_int) -> c_int;
+    posix_spawn(child: *mut libc::pid_t, path: *const libc::c_char, actions: *const libc::posix_spawn_file_actions_t, attributes: *const libc::posix_spawnattr_t, arguments: Strings, environment: Strings) -> c_int;
+    posix_spawnp(child: *mut libc::pid_t, file: *const libc::c_char, actions: *const libc::posix_spawn_file_actions_t, attributes: *const libc::posix_spawnattr_t, arguments: Strings, environment: Strings) -> c_int;
+    io_uring_queue_init(entries: c_uint, ring: *mut c_void, flags: c_uint) -> c_int;
+    io_uring_queue_init_params(entries: c_uint, ring: *mut c_void, parameters: *mut c_void) -> c_int;
+    io_uring_queue_init_mem(entries: c_uint, ring: *mut c_void, parameters: *mut c_void, memory: *mut c_void, len: usize) -> c_int;
+    io_uring_setup(entries: c_uint, parameters: *mut c_void) -> c_int;
     syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
     pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+    pthread_exit(value: *mut c_void) -> ();
 }

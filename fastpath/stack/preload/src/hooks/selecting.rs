@@ -91,7 +91,7 @@ unsafe fn select_both(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn select(
+pub(super) unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

@@ -7,15 +7,21 @@ use crate::table::{self, Entry};
 use hopscope_stack_engine::SocketKind;
 use nix::libc::{self, c_int, sockaddr, socklen_t};
 
+/// F-Stack's, beside SOCK_CLOEXEC and SOCK_NONBLOCK: which stack a socket is of (adapter/syscall/ff_adapter.h). The kernel knows neither.
+const SOCK_FSTACK: c_int = 0x0100_0000;
+const SOCK_KERNEL: c_int = 0x0200_0000;
+
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let (asked, kind) = (kind, kind & !(SOCK_FSTACK | SOCK_KERNEL));
     let ipv6 = domain == libc::AF_INET6;
     let engine = match (kind & 0xf, protocol) {
         (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP | libc::IPPROTO_MPTCP) => Some(SocketKind::Tcp),
         (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Some(SocketKind::Udp),
         _ => None,
     };
-    let engine = engine.filter(|_| ipv6 || domain == libc::AF_INET);
+    let is_kernels = asked & SOCK_KERNEL != 0 && asked & SOCK_FSTACK == 0;
+    let engine = engine.filter(|_| (ipv6 || domain == libc::AF_INET) && !is_kernels);
     // SAFETY: as libc's.
     let fd = unsafe { real::socket(domain, kind, protocol) };
     let Some(engine) = engine.filter(|_| fd >= 0 && lock::is_filled()) else {
@@ -75,7 +81,11 @@ unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn connect(fd: c_int, peer: *const sockaddr, len: socklen_t) -> c_int {
+pub(super) unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    peer: *const sockaddr,
+    len: socklen_t,
+) -> c_int {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
         return unsafe { real::connect(fd, peer, len) };

@@ -56,6 +56,7 @@ fn load(text: &str) -> Result<(), String> {
         table::set(fd, Entry::Internal);
     }
     executing::remember();
+    processes::remember();
     say::TRACE.store(handed.trace, Ordering::Relaxed);
     let instance = match handed.instance() {
         Some(instance) => Some(attached(instance, &handed.reach)?),

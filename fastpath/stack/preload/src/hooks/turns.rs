@@ -1,5 +1,5 @@
 //! The ticker's thread.
-use super::lock;
+use super::{first_thread, lock};
 use crate::kernel;
 use crate::state::State;
 use crate::ticker::{Next, park};
@@ -19,19 +19,35 @@ pub fn run() {
             tv_nsec: PATIENCE_NS,
         };
         let _ = kernel::futex_wait(&NEVER, 0, Some(rest));
+        first_thread::end_with_the_last();
         loop {
             match lock::with(State::tick) {
                 Ok(Next::Rest) => break,
                 Ok(Next::Park) => {
-                    park();
+                    park(first_thread::patience);
                     break;
                 }
                 Ok(Next::Watch(mut fds, until)) => {
-                    let _ = kernel::poll_until(&mut fds, until);
+                    let _ = kernel::poll_until(&mut fds, shorter(until));
+                    first_thread::end_with_the_last();
                 }
                 // The stack is no more.
                 Err(_) => return,
             }
         }
+    }
+}
+
+fn shorter(until: Option<libc::timespec>) -> Option<libc::timespec> {
+    let most = first_thread::patience();
+    let earlier = |a: libc::timespec, b: libc::timespec| match (a.tv_sec, a.tv_nsec)
+        < (b.tv_sec, b.tv_nsec)
+    {
+        true => a,
+        false => b,
+    };
+    match (until, most) {
+        (Some(until), Some(most)) => Some(earlier(until, most)),
+        (until, most) => until.or(most),
     }
 }

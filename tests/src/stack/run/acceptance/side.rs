@@ -6,21 +6,22 @@ use anyhow::{Result, ensure};
 use hopscope_tests::Target;
 use hopscope_tests::command::{Output, run};
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(in super::super) enum Mode {
     Inline,
     Pipeline,
 }
 
 impl Mode {
-    pub(super) const BOTH: [Mode; 2] = [Mode::Inline, Mode::Pipeline];
+    pub(in super::super) const BOTH: [Mode; 2] = [Mode::Inline, Mode::Pipeline];
 
     /// Of the names of its cases.
-    pub(super) fn prefix(self) -> &'static str {
+    pub(in super::super) fn prefix(self) -> &'static str {
         match self {
             Mode::Inline => "stack::run",
             Mode::Pipeline => "stack::pipeline",
@@ -29,13 +30,13 @@ impl Mode {
 }
 
 /// The stack's end of the cable.
-pub(super) struct Side {
+pub(in super::super) struct Side {
     instance: Option<Instance>,
     before: u64,
 }
 
 impl Side {
-    pub(super) fn new(mode: Mode) -> Result<Side> {
+    pub(in super::super) fn new(mode: Mode) -> Result<Side> {
         let instance = match mode {
             Mode::Inline => cable().map(|()| None)?,
             Mode::Pipeline => Some(Instance::start(&[])?),
@@ -44,7 +45,7 @@ impl Side {
         Ok(Side { instance, before })
     }
 
-    pub(super) fn command(&self, program: &[&str]) -> Command {
+    pub(in super::super) fn command(&self, program: &[&str]) -> Command {
         let mut command = match &self.instance {
             Some(instance) => instance.run(&[], program),
             None => on_the_stack(&["--trace"], program),
@@ -54,20 +55,20 @@ impl Side {
     }
 
     /// A client, to its end.
-    pub(super) fn runs(&self, program: &[&str]) -> Result<Output> {
+    pub(in super::super) fn runs(&self, program: &[&str]) -> Result<Output> {
         let out = run(&mut self.command(program))?.expect_code(0)?;
         self.nothing_is_left(&out.stderr)?;
         Ok(out)
     }
 
     /// A server that makes a file once it listens.
-    pub(super) fn starts(&self, program: &[&str], ready: &Path) -> Result<Program> {
+    pub(in super::super) fn starts(&self, program: &[&str], ready: &Path) -> Result<Program> {
         self.spawns(&mut self.command(program), |command| {
             Target::spawn_with_ready_file(command, ready)
         })
     }
 
-    pub(super) fn spawns(
+    pub(in super::super) fn spawns(
         &self,
         command: &mut Command,
         spawn: impl Fn(&mut Command) -> Result<Target>,
@@ -78,7 +79,7 @@ impl Side {
     }
 
     /// By itself or by a signal that it handles; nothing of it is left.
-    pub(super) fn ended(&self, program: Program, signal: Option<Signal>) -> Result<()> {
+    pub(in super::super) fn ended(&self, program: Program, signal: Option<Signal>) -> Result<()> {
         if let Some(signal) = signal {
             program.target.signal(signal)?;
         }
@@ -89,22 +90,21 @@ impl Side {
     }
 
     /// In pipeline that is seen when all of them are gone.
-    pub(super) fn nothing_is_left(&self, said: &str) -> Result<()> {
+    pub(in super::super) fn nothing_is_left(&self, said: &str) -> Result<()> {
         self.instance
             .as_ref()
             .map_or_else(|| left_nothing(said), |_| Ok(()))
     }
 
     /// More than so many frames came, and the instance has neither sockets nor bytes of anybody.
-    pub(super) fn ends(self, least: u64) -> Result<()> {
+    pub(in super::super) fn ends(self, least: u64) -> Result<()> {
         // Nobody listens at this port: the address is looked for.
         kernel_has_none(1)?;
         let came = frames()? - self.before;
         ensure!(came > least, "{came} frames over the cable");
-        let Some(instance) = self.instance else {
+        let Some(summary) = self.stops()? else {
             return Ok(());
         };
-        let summary = instance.has_nothing_left()?;
         let segments = of_all_engines(&summary, "/counters/Tcp/InSegs")?;
         ensure!(segments > least / 2, "{segments} segments in {summary}");
         for left in ["/counters/Tcp/CurrEstab", "/memory/buffer_bytes"] {
@@ -112,22 +112,27 @@ impl Side {
         }
         Ok(())
     }
+
+    /// The instance has nothing of programs: its summary.
+    pub(in super::super) fn stops(self) -> Result<Option<Value>> {
+        self.instance.map(Instance::has_nothing_left).transpose()
+    }
 }
 
 /// One that goes on, and what it says on standard error.
-pub(super) struct Program {
-    pub(super) target: Target,
+pub(in super::super) struct Program {
+    pub(in super::super) target: Target,
     said: PathBuf,
 }
 
 impl Program {
-    pub(super) fn says_in(mut self, file: PathBuf) -> Program {
+    pub(in super::super) fn says_in(mut self, file: PathBuf) -> Program {
         self.said = file;
         self
     }
 
     /// Beside the library of the stack.
-    pub(super) fn has_loaded(&self, library: &str) -> Result<()> {
+    pub(in super::super) fn has_loaded(&self, library: &str) -> Result<()> {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.target.pid()))?;
         for library in [library, "libhopscope_preload.so"] {
             ensure!(maps.contains(library), "no {library}");
