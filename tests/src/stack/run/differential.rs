@@ -4,7 +4,7 @@ use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, ip};
 use anyhow::{Context, Result, bail, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, compile_c, counts};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Milliseconds that the far end gets after each call. What differs is tried again with more: a machine is busy, and an acknowledgement may
@@ -20,7 +20,15 @@ pub(crate) fn register(suite: &mut Suite) {
             the_same,
         )
         .watchdog(1_800);
-    let needs = &[Requirement::Netns, Requirement::Python3];
+    type Case = fn() -> Result<()>;
+    for (name, case) in [
+        ("children", the_same_of_workers as Case),
+        ("threads", the_same_of_threads),
+        ("those_that_connect", the_same_of_opening),
+    ] {
+        let name = format!("stack::run_gives_{name}_what_the_kernel_gives");
+        suite.case(name, needs, case).watchdog(3_600);
+    }
     suite
         .case(
             "stack::run_gives_datagrams_what_the_kernel_gives",
@@ -88,10 +96,16 @@ fn lines(
     let address = if on_stack.is_some() { STACK } else { KERNEL };
     let of_pairs = match of {
         Of::DatagramsOfPairs | Of::DatagramsOfPairsV6 => &["pairs"][..],
-        Of::Streams | Of::Datagrams | Of::DatagramsV6 => &[],
+        _ => &[],
     };
+    let own = [address, &first, &programs, patience];
     let program = match of {
-        Of::Streams => python("differential.py", &[address, &first, &programs, patience]),
+        Of::Streams(more) => python("differential.py", &[&own, more].concat()),
+        Of::Threads(more) => python("differential_threads.py", &[&own, more].concat()),
+        Of::Opening(more) => python(
+            "differential_opening.py",
+            &[&[address, KERNEL, &first, &programs, patience], more].concat(),
+        ),
         Of::Datagrams | Of::DatagramsOfPairs => python(
             "differential_udp.py",
             &[&[address, KERNEL, &first, &programs, patience], of_pairs].concat(),
@@ -107,6 +121,7 @@ fn lines(
         }
     };
     let out = run(&mut match on_stack {
+        Some(start) if matches!(of, Of::Opening(_)) => start(&[], &words(&program)),
         // The connecting ends are the kernel's.
         Some(start) => start(&["--kernel=10.0.0.2/32"], &words(&program)),
         None => {
@@ -134,25 +149,33 @@ fn differing(
         "only {} lines",
         kernel.len()
     );
+    let (kernel, stack) = (by_program(&kernel)?, by_program(&stack)?);
     let mut found = BTreeSet::new();
-    let mut seen = BTreeSet::new();
-    for (kernel, stack) in kernel
-        .iter()
-        .zip(&stack)
-        .filter(|(kernel, stack)| kernel != stack)
-    {
-        let seed = kernel.split(' ').next().unwrap_or_default().parse()?;
-        if seen.insert(seed) {
-            found.insert((seed, format!("kernel: {kernel}\nstack:  {stack}")));
+    for (seed, on_kernel) in &kernel {
+        let on_stack = stack.get(seed).map_or(&[][..], Vec::as_slice);
+        let same = on_kernel
+            .iter()
+            .zip(on_stack)
+            .take_while(|(kernel, stack)| kernel == stack)
+            .count();
+        let (kernel, stack) = (on_kernel.get(same), on_stack.get(same));
+        if kernel.is_some() || stack.is_some() {
+            let shown = |line: Option<&&str>| line.map_or("nothing more", |line| *line).to_owned();
+            let (kernel, stack) = (shown(kernel), shown(stack));
+            found.insert((*seed, format!("{seed}:\nkernel: {kernel}\nstack:  {stack}")));
         }
     }
-    ensure!(
-        kernel.len() == stack.len(),
-        "{} and {} lines",
-        kernel.len(),
-        stack.len()
-    );
     Ok(found)
+}
+
+/// Each line begins with its program's seed.
+fn by_program(lines: &[String]) -> Result<BTreeMap<u64, Vec<&str>>> {
+    let mut programs = BTreeMap::<u64, Vec<&str>>::new();
+    for line in lines {
+        let (seed, rest) = line.split_once(' ').context(line.clone())?;
+        programs.entry(seed.parse()?).or_default().push(rest);
+    }
+    Ok(programs)
 }
 
 /// `hopscope stack run OWN -- PROGRAM`
@@ -160,7 +183,12 @@ type Start<'a> = &'a dyn Fn(&[&str], &[&str]) -> Command;
 
 #[derive(Clone, Copy)]
 pub(super) enum Of {
-    Streams,
+    /// And what the program is told of how it runs.
+    Streams(&'static [&'static str]),
+    /// One that waits while another one calls.
+    Threads(&'static [&'static str]),
+    /// connect, listen, accept, duplicates, sets.
+    Opening(&'static [&'static str]),
     Datagrams,
     DatagramsV6,
     /// Of `--mode pipeline`.
@@ -170,7 +198,23 @@ pub(super) enum Of {
 
 fn the_same() -> Result<()> {
     cable()?;
-    the_same_programs(Of::Streams, &on_the_stack)
+    the_same_programs(Of::Streams(&[]), &on_the_stack)
+}
+
+/// Each by the next child: one process at a time has the stack.
+fn the_same_of_workers() -> Result<()> {
+    cable()?;
+    the_same_programs(Of::Streams(&["worker"]), &on_the_stack)
+}
+
+fn the_same_of_threads() -> Result<()> {
+    cable()?;
+    the_same_programs(Of::Threads(&[]), &on_the_stack)
+}
+
+fn the_same_of_opening() -> Result<()> {
+    cable()?;
+    the_same_programs(Of::Opening(&[]), &on_the_stack)
 }
 
 fn the_same_of_datagrams() -> Result<()> {
@@ -183,7 +227,12 @@ fn the_same_of_datagrams() -> Result<()> {
 }
 
 pub(super) fn the_same_programs(of: Of, start: Start<'_>) -> Result<()> {
-    let programs = counts().pick(60, 5_000);
+    let few = match of {
+        Of::Streams(more) if !more.is_empty() => 24,
+        Of::Threads(_) | Of::Opening(_) => 24,
+        _ => 60,
+    };
+    let programs = counts().pick(few, 5_000);
     let mut left = differing(of, start, 1, programs, PATIENCE[0])?;
     for patience in &PATIENCE[1..] {
         let mut still = BTreeSet::new();

@@ -1,4 +1,5 @@
 //! Calls that wait, and events: the same as on the kernel's stack.
+use super::super::differential::{Of, the_same_programs};
 use super::super::running::python;
 use super::super::running::words;
 use super::instance::Instance;
@@ -17,6 +18,17 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Netns, Gcc],
         waits,
     );
+    for (name, of) in [
+        ("programs", Of::Streams(&["pairs"])),
+        ("processes", Of::Streams(&["pairs", "shared"])),
+        ("threads", Of::Threads(&["pairs"])),
+        ("those_that_connect", Of::Opening(&["pairs"])),
+    ] {
+        let name = format!("stack::pipeline_gives_{name}_what_the_kernel_gives");
+        suite
+            .case(name, &[Netns, Python3], move || the_same(of))
+            .watchdog(3_600);
+    }
     suite.case(
         "stack::pipeline_connects_without_waiting",
         &[Netns, Python3],
@@ -54,6 +66,14 @@ fn waits() -> Result<()> {
         }
     }
     anyhow::bail!("kernel:\n{}stack:\n{}", said.0, said.1)
+}
+
+/// Random calls.
+fn the_same(of: Of) -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
+    the_same_programs(of, &on_the_stack)?;
+    instance.has_nothing_left().map(drop)
 }
 
 /// Not writable before the connection is there; its errors; its first edge.
