@@ -7,6 +7,7 @@ mod ends;
 pub(super) mod engines;
 mod handed_on;
 pub(super) mod instance;
+mod killed;
 mod many;
 mod ports;
 mod refused;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     ends::register(suite);
     engines::register(suite);
     handed_on::register(suite);
+    killed::register(suite);
     many::register(suite);
     ports::register(suite);
     refused::register(suite);
