@@ -5,6 +5,7 @@ mod datagram_ends;
 mod datagrams;
 mod ends;
 pub(super) mod engines;
+mod faults;
 mod handed_on;
 pub(super) mod instance;
 mod killed;
@@ -21,6 +22,7 @@ pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     ends::register(suite);
     engines::register(suite);
+    faults::register(suite);
     handed_on::register(suite);
     killed::register(suite);
     many::register(suite);
