@@ -42,7 +42,8 @@ bench: install-deps install-vm build ## Every bench on this machine; results in 
 CASES ?= 100000
 fuzz: ## The property tests (damaged files, random programs) at CASES=100000 inputs each
 	PROPTEST_CASES=$(CASES) cargo test --release --locked -p hopscope-trace -p hopscope-analyze \
-		-p hopscope-process -p hopscope-probe -p hopscope-unwind -p hopscope-vnet -p hopscope-stack-engine
+		-p hopscope-process -p hopscope-probe -p hopscope-unwind -p hopscope-vnet -p hopscope-stack-engine \
+		-p hopscope-stack-instance
 
 packetdrill: ## packetdrill's scripts against the stack's engine; PACKETDRILL=its folder gtests/net, built
 	@scripts/packetdrill "$(PACKETDRILL)"

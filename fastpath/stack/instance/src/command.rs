@@ -173,4 +173,50 @@ mod tests {
             assert!(answer.is_some_and(|answer| answer.refused), "{line}");
         }
     }
+
+    /// Of the kept corpus of what others have written, those for the control socket.
+    #[test]
+    fn the_kept_corpus_is_answered() {
+        let corpus = include_str!("../tests/bytes_of_others.txt");
+        let lines = corpus
+            .lines()
+            .filter_map(|line| line.strip_prefix("control "));
+        for line in lines {
+            assert!(is_answered(line.as_bytes()).refused, "{line}");
+        }
+    }
+
+    /// In one line of JSON, whatever was asked.
+    fn is_answered(line: &[u8]) -> Answer {
+        let own = |request| match request {
+            Request::Ss { limit } => json!(limit),
+            Request::Stats => json!(-1),
+        };
+        let finish = |_, parts: Vec<Value>| json!(parts);
+        let answer = Commands::new(Vec::new()).answer(line, Ns(0), own, finish);
+        let answer = answer.unwrap();
+        assert!(!answer.line.contains('\n'), "{}", answer.line);
+        let value: Value = serde_json::from_str(&answer.line).unwrap();
+        let limit = value[0].as_u64().unwrap_or(0);
+        assert!(limit <= ROWS_MAX as u64, "{limit}");
+        assert_eq!(answer.refused, value["type"] == "error", "{}", answer.line);
+        answer
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn requests_are_answered(limit in proptest::num::u64::ANY, at in 0..40_usize, byte in proptest::num::u8::ANY) {
+            let mut line = format!(r#"{{"do":"ss","limit":{limit}}}"#).into_bytes();
+            proptest::prop_assert!(!is_answered(&line).refused);
+            if let Some(changed) = line.get_mut(at) {
+                *changed = byte;
+            }
+            is_answered(&line);
+        }
+
+        #[test]
+        fn bytes_are_answered(line in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+            is_answered(&line);
+        }
+    }
 }
