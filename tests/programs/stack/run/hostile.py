@@ -1,4 +1,4 @@
-"""Says what it must not to an instance: SOCKET VERSION SEED ROUNDS."""
+"""Says what it must not to an instance: SOCKET VERSION SEED ROUNDS PID. The process has sockets that are not to be had, nor to be changed."""
 import array
 import json
 import mmap
@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 
-path, version, seed, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+path, version, seed, rounds, others = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 rng = random.Random(seed)
 
 
@@ -76,6 +76,47 @@ def garbage():
     return bytes(text)
 
 
+def requests_of(name):
+    """All that names a socket."""
+    there = {"There": name}
+    yield {"Bind": there}
+    yield {"Listen": {"which": there, "backlog": 1}}
+    yield {"Connect": {"which": there, "peer": "10.0.0.1:9", "filled": 0}}
+    # TCP_NODELAY, SO_KEEPALIVE, SO_LINGER of no time, IP_TOS.
+    for option in [[6, 1, [0, 0, 0, 0]], [1, 9, [0, 0, 0, 0]], [1, 13, [1, 0, 0, 0, 0, 0, 0, 0]], [0, 1, [0, 0, 0, 0]]]:
+        yield {"SetOption": {"name": name, "option": option}}
+    yield {"Option": {"name": name, "level": 6, "option": 11}}
+    yield {"Queued": {"name": name}}
+    yield {"DatagramsBind": {"name": name, "local": "10.0.0.2:0", "everywhere": False}}
+    yield {"DatagramsConnect": {"name": name, "peer": "10.0.0.1:9", "by_kernel": False}}
+    yield {"DatagramsWant": {"name": name, "wants": 255}}
+    yield {"DatagramsKernel": {"name": name}}
+
+
+def names_others():
+    """Who has no socket guesses names of others': in vain, each."""
+    stream = door()
+    assert "Here" in welcome(stream)
+    asks = channel(stream)
+
+    def answer(request):
+        asks.send(json.dumps(request).encode())
+        data, control, _, _ = asks.recvmsg(65536, 64)
+        assert not control, f"{request}: descriptors"
+        return json.loads(data)
+
+    for row in range(8):
+        for generation in range(1, 5):
+            for request in requests_of({"row": row, "generation": generation}):
+                told = answer(request)
+                assert isinstance(told, dict) and "Failed" in told, f"{request}: {told}"
+    sockets = [os.readlink(f"/proc/{others}/fd/{fd}") for fd in os.listdir(f"/proc/{others}/fd")]
+    inodes = [int(link[8:-1]) for link in sockets if link.startswith("socket:[")]
+    told = answer({"Whose": {"inodes": inodes}})["Whose"]
+    assert "Others" in told and not any("Yours" in one for one in told), told
+
+
+names_others()
 # What is no hello is answered with why, and the end.
 for hello in [b"\0", b"{}", rng.randbytes(4000), json.dumps({"version": "0", "name": ""}).encode()]:
     stream = door(hello)

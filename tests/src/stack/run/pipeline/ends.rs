@@ -281,6 +281,53 @@ fn returns() -> Result<()> {
     instance.has_nothing_left().map(drop)
 }
 
+/// A program with sockets that others name.
+struct Bystander {
+    program: Target,
+    said: BufReader<std::process::ChildStdout>,
+    first: String,
+    stream: TcpStream,
+    datagrams: UdpSocket,
+}
+
+impl Bystander {
+    fn start(instance: &Instance) -> Result<Bystander> {
+        let program = python("bystander.py", &[STACK]);
+        let mut command = instance.run(&[], &words(&program));
+        command.stdout(Stdio::piped());
+        let mut program = Target::spawn(&mut command)?;
+        let mut said = BufReader::new(program.child().stdout.take().context("piped")?);
+        let stream = TcpStream::connect((STACK, 8))?;
+        stream.set_read_timeout(Some(WATCHDOG))?;
+        let datagrams = UdpSocket::bind(stream.local_addr()?)?;
+        datagrams.set_read_timeout(Some(WATCHDOG))?;
+        let mut first = String::new();
+        said.read_line(&mut first)?;
+        Ok(Bystander {
+            program,
+            said,
+            first,
+            stream,
+            datagrams,
+        })
+    }
+
+    /// Names, options, and both ways of both.
+    fn are_as_before(&mut self) -> Result<()> {
+        self.stream.write_all(b"?")?;
+        self.stream.read_exact(&mut [0])?;
+        self.datagrams.recv(&mut [0])?;
+        let mut now = String::new();
+        self.said.read_line(&mut now)?;
+        ensure!(now == self.first, "before: {}now: {now}", self.first);
+        Ok(())
+    }
+
+    fn ends(self) -> Target {
+        self.program
+    }
+}
+
 /// Another program is served meanwhile, and nothing of the hostile ones is left.
 fn hostile() -> Result<()> {
     let instance = Instance::start(&[])?;
@@ -288,12 +335,19 @@ fn hostile() -> Result<()> {
     let server = Target::spawn(&mut instance.run(&[], &words(&server)))?;
     let mut stream = TcpStream::connect((STACK, 7))?;
     stream.set_read_timeout(Some(WATCHDOG))?;
+    let mut others = Bystander::start(&instance)?;
     let rounds = counts().pick("5", "500");
     for seed in 0..counts().pick(3_u32, 20) {
         let version = env!("CARGO_PKG_VERSION");
         let program = python(
             "hostile.py",
-            &[instance.socket(), version, &seed.to_string(), rounds],
+            &[
+                instance.socket(),
+                version,
+                &seed.to_string(),
+                rounds,
+                &others.program.pid().to_string(),
+            ],
         );
         let out = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
         ensure!(out.stdout.contains("done"), "{}", out.stdout);
@@ -301,10 +355,13 @@ fn hostile() -> Result<()> {
         let mut back = [0; 12];
         stream.read_exact(&mut back)?;
         ensure!(&back == b"still there?");
+        others.are_as_before()?;
     }
     drop(stream);
-    let status = server.wait()?;
-    ensure!(status.success(), "{status}");
+    for program in [server, others.ends()] {
+        let status = program.wait()?;
+        ensure!(status.success(), "{status}");
+    }
     let summary = instance.has_nothing_left()?;
     let count = |name: &str| summary["app"][name].as_u64().unwrap_or(0);
     ensure!(count("programs_refused") > 0, "{summary}");
