@@ -81,6 +81,17 @@ def connects():
             select.select([], [connection], [], 60)
 
 
+def binds():
+    with socket.socket() as one:
+        one.bind((address, 0))
+        done()
+
+
+def waits_for_nobody():
+    with socket.socket() as connection:
+        connection.connect(("10.0.0.77", 9))
+
+
 def forks():
     with socket.create_connection((peer, 9)) as connection:
         connection.sendall(b"parent")
@@ -97,5 +108,5 @@ def datagrams():
             one.sendto(b"x" * 1000, (peer, 9))
 
 
-for call in (serves, sends, receives, connects, forks, datagrams):
+for call in (serves, sends, receives, connects, binds, waits_for_nobody, forks, datagrams):
     again(call)

@@ -67,19 +67,6 @@ impl Programs {
         })
     }
 
-    /// One that its instance's end has ended, as it does where a program takes errors for one.
-    fn start_again(&mut self, instance: &Instance) -> Result<()> {
-        let is_over =
-            |target: &mut Target| -> Result<bool> { Ok(target.child().try_wait()?.is_some()) };
-        if is_over(&mut self.echo)? {
-            self.echo = echo(instance)?;
-        }
-        if is_over(&mut self.redis)? {
-            self.redis = redis(instance)?;
-        }
-        Ok(())
-    }
-
     /// One of its processes; the master makes another one.
     fn kill_worker(&self, seed: u64) -> Result<()> {
         let master: i32 = std::fs::read_to_string(self.folder.join("pid"))?
@@ -244,16 +231,22 @@ fn fault(
     match which {
         0 => {
             kill(Pid::from_raw(instance.pid()), Signal::SIGKILL)?;
+            // Its socket is lost, and it hears of it.
+            let status = programs.echo.wait_at_most(WATCHDOG)?;
+            ensure!(!status.success(), "the echo of datagrams goes on: {status}");
             instance = instance.again()?;
+            programs.echo = echo(&instance)?;
         }
         1 => programs.kill_worker(seed)?,
-        2 | 3 => {
-            let target = match which {
-                2 => &mut programs.redis,
-                _ => &mut programs.echo,
-            };
-            target.signal(Signal::SIGKILL)?;
-            target.child().wait()?;
+        2 => {
+            programs.redis.signal(Signal::SIGKILL)?;
+            programs.redis.wait_at_most(WATCHDOG)?;
+            programs.redis = redis(&instance)?;
+        }
+        3 => {
+            programs.echo.signal(Signal::SIGKILL)?;
+            programs.echo.wait_at_most(WATCHDOG)?;
+            programs.echo = echo(&instance)?;
         }
         4 => {
             ip("link set near down")?;
@@ -290,7 +283,6 @@ fn one_after_the_other(
         };
         all_answer(answers, seeded(seed + 1_000, counts().pick(20, 300)), "all")?;
         instance = fault(which, seed, instance, programs, answers)?;
-        programs.start_again(&instance)?;
         all_answer(answers, 10, FAULTS[which])?;
     }
     Ok(instance)
