@@ -45,8 +45,11 @@ impl Damage {
 
 /// What text of JSON and of rules is made of is more often there.
 fn byte() -> impl Strategy<Value = u8> {
-    let own: &[u8] = br#"{}[]",:0123456789-+.eE\nul/=# "#;
-    prop_oneof![any::<u8>(), proptest::sample::select(own)]
+    const OWN: &[u8] = br#"{}[]",:0123456789-+.eE\nul/=# "#;
+    any::<(bool, u8)>().prop_map(|(is_own, byte)| match is_own {
+        true => OWN[usize::from(byte) % OWN.len()],
+        false => byte,
+    })
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
@@ -315,7 +318,7 @@ fn what_is_handed_over_is_read_by_its_own_version_alone() {
 
 proptest! {
     #[test]
-    fn bytes_are_taken_or_refused(bytes in vec(byte(), 0..400)) {
+    fn bytes_are_taken_or_refused(bytes in vec(byte(), 0..100)) {
         is_taken_or_refused(&bytes);
     }
 
