@@ -14,6 +14,7 @@ mod ports;
 mod refused;
 mod reloads;
 mod returning;
+mod served;
 mod upgrades;
 mod waits;
 
@@ -30,6 +31,7 @@ pub(crate) fn register(suite: &mut Suite) {
     refused::register(suite);
     reloads::register(suite);
     returning::register(suite);
+    served::register(suite);
     upgrades::register(suite);
     waits::register(suite);
 }

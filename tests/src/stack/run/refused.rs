@@ -3,7 +3,9 @@ use super::running::{cable, on_the_stack};
 use crate::stack::cable::files;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, compile_c, hopscope};
+use hopscope_tests::{Requirement, Suite, compile_c, hopscope, hopscope_bin};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -13,6 +15,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::run_refuses_what_it_cannot_take",
         &[Netns, Gcc],
         refused,
+    );
+    suite.case(
+        "stack::run_refuses_what_another_version_made",
+        &[Netns],
+        another_version,
     );
     suite.case(
         "stack::run_says_which_calls_fail",
@@ -41,6 +48,35 @@ pub(super) fn expect(command: &mut Command, words: &[&str]) -> Result<()> {
         ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
     }
     Ok(())
+}
+
+/// The library ends a program that another version's `stack run` has started.
+fn another_version() -> Result<()> {
+    let of = |version: &str| {
+        format!(
+            r#"{{"version":"{version}","stack":{{"Inline":{{"port":{{"device":"near","index":1,"fd":-1,"max_frame_len":65536,
+            "receive_frames":64,"gso":false,"kept":null}},"engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":false,
+            "lan":false,"cubic":true}}}}}},"reach":{{"addresses":[],"routes":[]}},
+            "policy":{{"wildcard_is_stack":false,"rules":[]}},"trace":false}}"#
+        )
+    };
+    let library = hopscope_bin().with_file_name("libhopscope_preload.so");
+    let path = files().join("handed");
+    let begun = |file: &std::fs::File| -> Result<Command> {
+        // It is the program's, too.
+        fcntl(file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        let fd = file.as_raw_fd();
+        let mut command = Command::new("true");
+        command
+            .env("LD_PRELOAD", &library)
+            .env("HOPSCOPE_STACK", format!("{fd},{fd}"));
+        Ok(command)
+    };
+    std::fs::write(&path, of(env!("CARGO_PKG_VERSION")))?;
+    let file = std::fs::File::open(&path)?;
+    run(&mut begun(&file)?)?.expect_code(0)?;
+    std::fs::write(&path, of("0.0.9"))?;
+    expect(&mut begun(&file)?, &["made by version 0.0.9"])
 }
 
 fn refused() -> Result<()> {

@@ -1,5 +1,5 @@
 //! Calls that wait, and events: the same as on the kernel's stack.
-use super::super::differential::{Of, the_same_programs};
+use super::super::differential::{CALLS_FLAGS, Of, the_same_connects, the_same_programs};
 use super::super::running::python;
 use super::super::running::words;
 use super::instance::Instance;
@@ -7,8 +7,6 @@ use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, compile_c};
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -17,6 +15,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::pipeline_waits_as_the_kernel_does",
         &[Netns, Gcc],
         waits,
+    );
+    suite.case(
+        "stack::pipeline_calls_as_the_kernel_does",
+        &[Netns, Gcc],
+        calls,
     );
     for (name, of) in [
         ("programs", Of::Streams(&["pairs"])),
@@ -46,8 +49,20 @@ pub(crate) fn register(suite: &mut Suite) {
 
 /// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
 fn waits() -> Result<()> {
+    // A pair of unix(7) that its other end closes is not in error: POLLERR (8) is not there.
+    let reset = ("after a reset: poll 19", "after a reset: poll 11");
+    the_same_lines("stack/run/waiting.c", &["-O1", "-pthread"], &[reset])
+}
+
+/// What few programs call, and what options tell.
+fn calls() -> Result<()> {
+    the_same_lines("stack/run/calls.c", &CALLS_FLAGS, &[])
+}
+
+/// Apart from what is known to differ: the kernel's, and the stack's.
+fn the_same_lines(source: &str, flags: &[&str], known: &[(&str, &str)]) -> Result<()> {
     let instance = Instance::start(&[])?;
-    let program = compile_c(&["stack/run/waiting.c"], &["-O1", "-pthread"])?;
+    let program = compile_c(&[source], flags)?;
     let program = program.to_str().context("path")?;
     let mut said = (String::new(), String::new());
     // A thread that comes late on a busy machine, on either stack, waits for what is over.
@@ -56,10 +71,10 @@ fn waits() -> Result<()> {
         let own = format!("--kernel={STACK}/32");
         let stack = run(&mut instance.run(&[&own], &[program, STACK]))?.expect_code(0)?;
         ensure!(kernel.stdout.lines().count() > 30, "{}", kernel.stdout);
-        // A pair of unix(7) that its other end closes is not in error: POLLERR (8) is not there.
-        let kernels = kernel
-            .stdout
-            .replace("after a reset: poll 19", "after a reset: poll 11");
+        let mut kernels = kernel.stdout;
+        for (kernel, stack) in known {
+            kernels = kernels.replace(kernel, stack);
+        }
         said = (kernels, stack.stdout);
         if said.0 == said.1 {
             return instance.has_nothing_left().map(drop);
@@ -79,26 +94,8 @@ fn the_same(of: Of) -> Result<()> {
 /// Not writable before the connection is there; its errors; its first edge.
 fn connects_without_waiting() -> Result<()> {
     let instance = Instance::start(&[])?;
-    let listener = TcpListener::bind((KERNEL, 0))?;
-    let port = listener.local_addr()?.port().to_string();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut stream = stream;
-            let mut four = [0; 4];
-            let _ = stream.read_exact(&mut four);
-            let _ = stream.write_all(&four);
-        }
-    });
-    let program = python("nonblocking.py", &[KERNEL, "10.0.0.77", &port]);
-    let kernel = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
-    let stack = run(&mut instance.run(&[], &words(&program)))?.expect_code(0)?;
-    ensure!(kernel.stdout.lines().count() == 10, "{}", kernel.stdout);
-    ensure!(
-        kernel.stdout == stack.stdout,
-        "kernel:\n{}stack:\n{}",
-        kernel.stdout,
-        stack.stdout
-    );
+    let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
+    the_same_connects(&on_the_stack)?;
     instance.has_nothing_left().map(drop)
 }
 
