@@ -1,5 +1,6 @@
 """One thread waits in a call on a socket at ADDRESS, another one does something to it or its peer, at random: what each gave, a line each:
 ADDRESS FIRST_SEED PROGRAMS PATIENCE_MS [pairs]. The same lines on the kernel's stack and on another one, or they differ."""
+import os
 import queue
 import random
 import select
@@ -68,6 +69,9 @@ class World:
         self.server, _ = self.listener.accept()
         self.clients = []
         self.epoll = select.epoll()
+        # What is closed has left its set, and no end is an event for some: nothing else wakes them up.
+        self.bell = os.eventfd(0)
+        self.epoll.register(self.bell, select.EPOLLIN)
         self.is_shut = self.is_deaf = self.is_shut_down = False
         self.twin = self.waits = None
 
@@ -95,6 +99,7 @@ def polls(world):
     poll = select.poll()
     bits = world.rng.choice([select.POLLIN, select.POLLIN | select.POLLRDHUP, select.POLLRDHUP, 0])
     poll.register(world.server, bits)
+    poll.register(world.bell, select.POLLIN)
     return f"poll {bits:x}", lambda: [told(found) for _, found in poll.poll(60_000)]
 
 
@@ -229,7 +234,7 @@ def program(seed):
     # What there is to wake up for, in the end.
     for name, end in [("peer_closes", lambda: world.client.close()), ("peer_connects", lambda: peer_connects(world)),
                       ("shuts", lambda: shuts(world)),
-                      ("shuts_listener", lambda: shuts_listener(world))]:
+                      ("shuts_listener", lambda: shuts_listener(world)), ("bell", lambda: os.eventfd_write(world.bell, 1))]:
         if waiter.call is None:
             break
         lines.append(f"{seed} at last {name}: {end()}")
@@ -237,10 +242,14 @@ def program(seed):
         if not waiter.results.empty():
             lines.append(f"{seed} returned: {waiter.result()}")
     if waiter.call:
-        lines.append(f"{seed} waits for ever")
+        # Or the next program's listener finds its port in use.
+        result = waiter.result(wait=True)
+        assert waiter.call is None, f"{seed} waits for ever: {lines}"
+        lines.append(f"{seed} returned late: {result}")
     waiter.calls.put(None)
     for each in [world.server, world.client, world.listener, world.epoll, *world.clients, *([world.twin] if world.twin else [])]:
         each.close()
+    os.close(world.bell)
     settle()
     return lines
 
