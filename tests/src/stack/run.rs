@@ -18,6 +18,7 @@ mod processes;
 mod python;
 mod refused;
 mod resets;
+mod reused;
 mod running;
 mod servers;
 mod signals;
@@ -40,6 +41,7 @@ pub(crate) fn register(suite: &mut Suite) {
     python::register(suite);
     refused::register(suite);
     resets::register(suite);
+    reused::register(suite);
     servers::register(suite);
     signals::register(suite);
     tools::register(suite);

@@ -3,6 +3,10 @@ use crate::Result;
 use nix::libc;
 use std::net::{IpAddr, SocketAddr};
 
+/// What the kernel asks for (inet_bind(), net/ipv4/af_inet.c; SIN6_LEN_RFC2133, which lacks the scope).
+const INET_LEN: usize = 16;
+const INET6_LEN: usize = 24;
+
 /// `None`: AF_UNSPEC.
 ///
 /// # Errors
@@ -15,6 +19,8 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Option<SocketAddr>> {
     let port = bytes.get(2..4).ok_or(libc::EINVAL)?;
     let port = u16::from_be_bytes([port[0], port[1]]);
     match family {
+        libc::AF_INET if bytes.len() < INET_LEN => Err(libc::EINVAL),
+        libc::AF_INET6 if bytes.len() < INET6_LEN => Err(libc::EINVAL),
         libc::AF_INET => {
             let four: [u8; 4] = part(bytes, 4)?;
             Ok(Some(SocketAddr::new(IpAddr::from(four), port)))
@@ -74,6 +80,9 @@ mod tests {
             let bytes = to_bytes(address);
             assert_eq!(from_bytes(&bytes), Ok(Some(address)));
             assert_eq!(from_bytes(&bytes[..7]), Err(libc::EINVAL));
+            let least = if address.is_ipv4() { 16 } else { 24 };
+            assert_eq!(from_bytes(&bytes[..least - 1]), Err(libc::EINVAL));
+            assert!(from_bytes(&bytes[..least]).is_ok());
         }
         assert_eq!(from_bytes(&[0, 0]), Ok(None));
         assert_eq!(from_bytes(&[1, 0, 0, 0]), Err(libc::EAFNOSUPPORT));

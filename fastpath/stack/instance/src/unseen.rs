@@ -109,9 +109,7 @@ fn check_elf(path: &Path) -> Result<(), Unseen> {
         if kind == PT_NOTE {
             let mut note = vec![0; len.min(4096)];
             file.read_exact_at(&mut note, offset).map_err(failed)?;
-            // Length of the name 4, and the name.
-            go |=
-                note.get(..4) == Some(&4_u32.to_le_bytes()) && note.get(12..16) == Some(b"Go\0\0");
+            go |= names(&note).any(|name| name == b"Go\0\0");
         }
     }
     match (go, interpreted) {
@@ -119,6 +117,22 @@ fn check_elf(path: &Path) -> Result<(), Unseen> {
         (_, false) => Err(Unseen::Static(path.into())),
         _ => Ok(()),
     }
+}
+
+/// Of the notes in a segment: each has three words (lengths of name and description, type), the name and the description, each up to a
+/// multiple of four (elf(5)).
+fn names(mut notes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let word = |at: usize| {
+            let four = notes.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_le_bytes(four) as usize)
+        };
+        let (name, description) = (word(0)?, word(4)?);
+        let found = notes.get(12..)?.get(..name)?;
+        let len = 12 + name.next_multiple_of(4) + description.next_multiple_of(4);
+        notes = notes.get(len..).unwrap_or_default();
+        Some(found)
+    })
 }
 
 /// Program headers: type, offset, length. `None`: no ELF file of this machine.
@@ -149,4 +163,28 @@ fn headers(file: &File) -> io::Result<Option<Vec<(u32, u64, usize)>>> {
         (kind, long(entry, 8), long(entry, 32) as usize)
     });
     Ok(Some(entries.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn every_note_of_a_segment_is_seen() {
+        let mut notes = Vec::new();
+        for (name, description) in [(&b"GNU\0"[..], &[1; 20][..]), (b"Go\0\0", b"id of it")] {
+            for word in [name.len(), description.len(), 4] {
+                notes.extend((word as u32).to_le_bytes());
+            }
+            notes.extend(name);
+            notes.extend(description);
+        }
+        let found: Vec<&[u8]> = names(&notes).collect();
+        assert_eq!(found, [&b"GNU\0"[..], b"Go\0\0"]);
+        // Lengths that lead out of it.
+        for len in 0..notes.len() {
+            assert!(names(&notes[..len]).count() <= 2);
+        }
+        assert_eq!(names(&[0xff; 64]).count(), 0);
+    }
 }

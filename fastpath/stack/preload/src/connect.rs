@@ -125,6 +125,9 @@ impl State {
             // The kernel says what is wrong.
             _ => return Step::Pass,
         };
+        if local.is_ipv6() != undecided.ipv6 {
+            return Step::Pass;
+        }
         let is_kernels = policy::is_kernels(&self.handed, undecided.kind, local);
         // Of TCP's listeners on every address listen(2) decides: they may have no port yet.
         let decides = undecided.kind == SocketKind::Tcp || !is_kernels;
@@ -195,6 +198,9 @@ impl State {
                 let Ok(Some(peer)) = address::from_bytes(bytes) else {
                     return Step::Pass;
                 };
+                if peer.is_ipv6() != undecided.ipv6 {
+                    return Step::Pass;
+                }
                 if !policy::leads_to(&self.handed, SocketKind::Tcp, peer) {
                     trace(|| format!("fd {fd}: connect {peer}: kernel"));
                     self.leave_to_kernel(index);

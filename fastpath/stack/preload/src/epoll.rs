@@ -106,14 +106,20 @@ impl State {
         Ok(true)
     }
 
-    /// Events of the stack that a call for `most` takes before the kernel is asked.
-    pub fn epoll_share(&mut self, index: u32, most: usize) -> usize {
-        match self.set_mut(index) {
-            Some(set) if most == 1 => {
+    /// How many events a call for `most` asks the kernel for, before the stack's fill what is left: as many as the stack does not
+    /// need, a quarter at least, and one at least; of one at all in turn.
+    pub fn epoll_share_of_kernel(&mut self, index: u32, most: usize) -> usize {
+        self.look_at_kernel_listeners(index);
+        let Some(set) = self.set_mut(index) else {
+            return most;
+        };
+        match (set.most_ready(), most) {
+            (0, _) => most,
+            (_, 1) => {
                 set.kernel_first = !set.kernel_first;
                 usize::from(set.kernel_first)
             }
-            _ => most - most / 4,
+            (ready, _) => most.saturating_sub(ready).max(most / 4).max(1),
         }
     }
 
@@ -123,7 +129,6 @@ impl State {
         most: usize,
         push: &mut dyn FnMut(u32, u64),
     ) -> usize {
-        self.look_at_kernel_listeners(index);
         let Some(set) = self.set_mut(index) else {
             return 0;
         };

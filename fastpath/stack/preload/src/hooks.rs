@@ -7,6 +7,7 @@
 
 mod aliases;
 mod both;
+mod by_number;
 mod descriptors;
 mod epolling;
 mod executing;
@@ -18,6 +19,7 @@ mod limit;
 mod lock;
 mod memory;
 mod messages;
+mod naming;
 mod polling;
 mod processes;
 mod real;
@@ -25,5 +27,6 @@ mod selecting;
 mod signals;
 mod sockets;
 mod start;
+mod streams;
 mod turns;
 mod wait;

@@ -20,6 +20,7 @@ const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
 
 static OPTION_SAID: AtomicBool = AtomicBool::new(false);
+static ALONE_SAID: AtomicBool = AtomicBool::new(false);
 
 impl State {
     /// Before the socket belongs to anybody the kernel's has them, and they are kept for the engine's.
@@ -30,10 +31,14 @@ impl State {
         if description.is_datagram() {
             return self.set_datagram_option(index, level, name, value);
         }
+        let time = match time(level, name, value).transpose() {
+            Ok(time) => time,
+            Err(error) => return Step::Fail(error),
+        };
         let id = match &mut description.kind {
             Kind::Epoll(_) => return Step::Pass,
             Kind::Undecided(undecided) => {
-                if let Some((receives, span)) = time(level, name, value) {
+                if let Some((receives, span)) = time {
                     match receives {
                         true => undecided.times.receive = span,
                         false => undecided.times.send = span,
@@ -43,7 +48,7 @@ impl State {
                 return Step::Pass;
             }
             Kind::Socket(socket) => {
-                if let Some((receives, span)) = time(level, name, value) {
+                if let Some((receives, span)) = time {
                     match receives {
                         true => socket.times.receive = span,
                         false => socket.times.send = span,
@@ -172,7 +177,10 @@ impl State {
             refuse(level, name);
             return Step::Fail(libc::ENOPROTOOPT);
         }
-        let span = time(level, name, value);
+        let span = match time(level, name, value).transpose() {
+            Ok(span) => span,
+            Err(error) => return Step::Fail(error),
+        };
         let times = match &mut description.kind {
             Kind::Epoll(_) => return Step::Pass,
             Kind::Undecided(undecided) => {
@@ -262,8 +270,34 @@ fn is_of_groups(level: i32, name: i32) -> bool {
     }
 }
 
-/// SO_RCVTIMEO (true) and SO_SNDTIMEO: how long calls wait, if not for ever.
-fn time(level: i32, name: i32, value: &[u8]) -> Option<(bool, Option<Ns>)> {
+/// What no socket of the stack has and whose caller relies on it: filters of packets, the choice among those that share a port, offsets of
+/// MSG_PEEK, the address before a translation. The kernel's socket has them, and would say so before it is known whose the socket is.
+pub fn is_of_the_kernel_alone(level: i32, name: i32) -> bool {
+    const IP_RECVORIGDSTADDR: i32 = 20;
+    const IPV6_RECVORIGDSTADDR: i32 = 74;
+    match level {
+        libc::SOL_SOCKET => [
+            libc::SO_ATTACH_FILTER,
+            libc::SO_ATTACH_BPF,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            libc::SO_ATTACH_REUSEPORT_EBPF,
+            libc::SO_PEEK_OFF,
+        ]
+        .contains(&name),
+        libc::IPPROTO_IP => name == IP_RECVORIGDSTADDR,
+        libc::IPPROTO_IPV6 => name == IPV6_RECVORIGDSTADDR,
+        _ => false,
+    }
+}
+
+pub fn say_of_the_kernel_alone(level: i32, name: i32) {
+    once(&ALONE_SAID, || {
+        format!("option {name} of level {level} is not supported: the call fails (ENOPROTOOPT)")
+    });
+}
+
+/// SO_RCVTIMEO (true) and SO_SNDTIMEO: how long calls wait, if not for ever. As sock_set_timeout() (net/core/sock.c).
+fn time(level: i32, name: i32, value: &[u8]) -> Option<Result<(bool, Option<Ns>), i32>> {
     let receives = match (level, name) {
         (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => true,
         (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => false,
@@ -271,10 +305,42 @@ fn time(level: i32, name: i32, value: &[u8]) -> Option<(bool, Option<Ns>)> {
     };
     let part = |at: usize| {
         let bytes = value.get(at..at + 8)?.try_into().ok()?;
-        u64::try_from(i64::from_ne_bytes(bytes)).ok()
+        Some(i64::from_ne_bytes(bytes))
     };
-    let span = Ns(part(0)?
-        .saturating_mul(1_000_000_000)
-        .saturating_add(part(8)? * 1_000));
-    Some((receives, (span.0 > 0).then_some(span)))
+    Some(match part(0).zip(part(8)) {
+        None => Err(libc::EINVAL),
+        Some((_, us)) if !(0..1_000_000).contains(&us) => Err(libc::EDOM),
+        Some((0, 0)) => Ok((receives, None)),
+        // They do not wait at all.
+        Some((..0, _)) => Ok((receives, Some(Ns(1)))),
+        Some((seconds, us)) => {
+            let seconds = (seconds as u64).saturating_mul(1_000_000_000);
+            Ok((
+                receives,
+                Some(Ns(seconds.saturating_add(us as u64 * 1_000))),
+            ))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_the_kernels() {
+        let given = |seconds: i64, us: i64| {
+            let value = [seconds, us].map(i64::to_ne_bytes).concat();
+            time(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &value)
+        };
+        assert_eq!(given(0, 0), Some(Ok((true, None))));
+        assert_eq!(given(1, 5), Some(Ok((true, Some(Ns(1_000_005_000))))));
+        assert_eq!(given(-1, 5), Some(Ok((true, Some(Ns(1))))));
+        assert_eq!(given(0, -1), Some(Err(libc::EDOM)));
+        assert_eq!(given(0, 1_000_000), Some(Err(libc::EDOM)));
+        assert_eq!(given(i64::MAX, 0), Some(Ok((true, Some(Ns(u64::MAX))))));
+        let short = time(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &[0; 15]);
+        assert_eq!(short, Some(Err(libc::EINVAL)));
+        assert_eq!(time(libc::SOL_SOCKET, libc::SO_RCVBUF, &[0; 16]), None);
+    }
 }

@@ -101,6 +101,11 @@ impl Set {
         interest.is_some_and(|i| i.events & libc::EPOLLIN as u32 != 0 && !i.disarmed)
     }
 
+    /// A harvest finds no more.
+    pub fn most_ready(&self) -> usize {
+        self.ready.len()
+    }
+
     /// A harvest would find something. What is not ready leaves the list.
     pub fn is_ready(&mut self, mut level: impl FnMut(&Interest) -> u32) -> bool {
         while let Some(place) = self.ready.front() {

@@ -81,6 +81,8 @@ impl State {
 
     /// A description with its first descriptor.
     pub fn describe(&mut self, fd: i32, description: Description) -> Option<u32> {
+        // What had the number was closed where no hook saw it.
+        self.unname(fd);
         let index = match self.free.pop() {
             Some(index) => index,
             None => {

@@ -1,7 +1,7 @@
 //! Other names of the same calls, and variants that do nothing else on a socket. Every SAFETY comment "as libc's" says: the program
 //! passes what libc's call of that name takes.
 use super::files::{read, readv, recv, recvfrom, send, write, writev};
-use super::memory::fail;
+use super::memory::{check, fail};
 use super::messages::{recvmsg, sendmsg};
 use super::selecting::select;
 use super::sockets::connect;
@@ -11,14 +11,6 @@ use nix::libc::{self, c_int, c_void, fd_set, iovec, off_t, sockaddr, socklen_t, 
 
 /// preadv2(2) and pwritev2(2) of them are readv and writev.
 const CURRENT: off_t = -1;
-
-/// _FORTIFY_SOURCE: as __chk_fail() does.
-fn check(len: usize, room: usize) {
-    if len > room {
-        crate::say::say("buffer overflow detected in the program");
-        std::process::abort();
-    }
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn __read(fd: c_int, into: *mut c_void, len: usize) -> isize {
@@ -132,7 +124,7 @@ fn is_as_readv(fd: c_int, at: off_t) -> bool {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn preadv2(
+pub(super) unsafe extern "C-unwind" fn preadv2(
     fd: c_int,
     vectors: *const iovec,
     count: c_int,
@@ -165,7 +157,7 @@ unsafe extern "C-unwind" fn preadv64v2(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn pwritev2(
+pub(super) unsafe extern "C-unwind" fn pwritev2(
     fd: c_int,
     vectors: *const iovec,
     count: c_int,

@@ -1,27 +1,17 @@
 //! close, the dup family, fcntl and ioctl.
 use super::memory::{fail, get, is_nowhere, put};
+use super::naming::{fresh, unname};
 use super::{instance, lock, real};
 use crate::kernel;
-use crate::stack::now;
+use crate::say::once;
 use crate::table::{self, Entry};
 use nix::libc::{self, c_int, c_uint, c_ulong};
+use std::sync::atomic::AtomicBool;
 
-/// Before the kernel's descriptor is gone, and its number somebody else's.
-fn unname(fd: c_int) {
-    if matches!(table::get(fd), Entry::Instance(_) | Entry::Datagrams(_)) {
-        // Its end closes with the kernel's last descriptor of it, wherever that is.
-        table::set(fd, Entry::Kernel);
-        return;
-    }
-    let lingers = lock::with(|state| state.lingers(fd)).ok().flatten();
-    if let Some(span) = lingers {
-        super::processes::linger(fd, now() + span);
-    }
-    let _ = lock::with(|state| state.unname(fd));
-}
+static SIGNALS_SAID: AtomicBool = AtomicBool::new(false);
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     match table::get(fd) {
         Entry::Kernel => {}
         Entry::Internal => return fail(libc::EBADF) as c_int,
@@ -34,14 +24,18 @@ unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __close(fd: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn __close(fd: c_int) -> c_int {
     // SAFETY: as libc's.
     unsafe { close(fd) }
 }
 
 /// Around the library's own.
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn close_range(
+    first: c_uint,
+    last: c_uint,
+    flags: c_int,
+) -> c_int {
     const CLOEXEC: c_int = 4;
     if last < first {
         return fail(libc::EINVAL) as c_int;
@@ -71,7 +65,7 @@ unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_in
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn closefrom(first: c_int) {
+pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
     // SAFETY: as libc's.
     unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
 }
@@ -79,6 +73,9 @@ unsafe extern "C-unwind" fn closefrom(first: c_int) {
 /// `new` is `old` once more.
 fn named(old: c_int, new: c_int) -> c_int {
     let entry = table::get(old);
+    if new != old {
+        fresh(new);
+    }
     if new < 0 || entry == Entry::Kernel {
         return new;
     }
@@ -95,7 +92,7 @@ fn named(old: c_int, new: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     if table::get(fd) == Entry::Internal {
         return fail(libc::EBADF) as c_int;
     }
@@ -116,7 +113,7 @@ fn replaces(fd: c_int, to: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
     if !replaces(fd, to) {
         return fail(libc::EBADF) as c_int;
     }
@@ -126,13 +123,13 @@ unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn __dup2(fd: c_int, to: c_int) -> c_int {
     // SAFETY: as libc's.
     unsafe { dup2(fd, to) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     if fd == to {
         return fail(libc::EINVAL) as c_int;
     }
@@ -143,12 +140,32 @@ unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
     named(fd, unsafe { real::dup3(fd, to, flags) })
 }
 
+/// Not an epoll descriptor.
+fn is_inline(fd: c_int) -> bool {
+    matches!(table::get(fd), Entry::Ours(_))
+        && lock::with(|state| state.nonblocking(fd).is_some()) == Ok(true)
+}
+
+/// SIGIO would tell of the kernel's socket, where nothing comes.
+fn no_signals() -> c_int {
+    once(&SIGNALS_SAID, || {
+        "O_ASYNC (SIGIO) is not supported: the call fails (EINVAL)".into()
+    });
+    fail(libc::EINVAL) as c_int
+}
+
 /// Variadic in C: on x86-64 a third argument of an integer or pointer is passed as a named one.
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     match table::get(fd) {
-        // SAFETY: as libc's.
-        Entry::Kernel => return unsafe { real::fcntl64(fd, command, argument) },
+        Entry::Kernel => {
+            // SAFETY: as libc's.
+            let done = unsafe { real::fcntl64(fd, command, argument) };
+            return match command {
+                libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => named(fd, done),
+                _ => done,
+            };
+        }
         Entry::Internal => return fail(libc::EBADF) as c_int,
         Entry::Ours(_) | Entry::KernelEpoll(_) | Entry::Instance(_) | Entry::Datagrams(_) => {}
     }
@@ -168,6 +185,7 @@ unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) ->
                 _ => flags,
             }
         }
+        libc::F_SETFL if argument as c_int & libc::O_ASYNC != 0 && is_inline(fd) => no_signals(),
         libc::F_SETFL => {
             let on = argument as c_int & libc::O_NONBLOCK != 0;
             let kernel_too = lock::with(|state| state.set_nonblocking(fd, on));
@@ -186,19 +204,31 @@ unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) ->
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) unsafe extern "C-unwind" fn fcntl64(
+    fd: c_int,
+    command: c_int,
+    argument: usize,
+) -> c_int {
     // SAFETY: as libc's.
     unsafe { fcntl(fd, command, argument) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) unsafe extern "C-unwind" fn __fcntl(
+    fd: c_int,
+    command: c_int,
+    argument: usize,
+) -> c_int {
     // SAFETY: as libc's.
     unsafe { fcntl(fd, command, argument) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+pub(super) unsafe extern "C-unwind" fn ioctl(
+    fd: c_int,
+    request: c_ulong,
+    argument: usize,
+) -> c_int {
     if let Entry::Instance(name) = table::get(fd)
         // SAFETY: as libc's.
         && let Some(done) = unsafe { instance::ioctl(name, request, argument as *mut c_int) }
@@ -216,6 +246,10 @@ unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) 
         return unsafe { real::ioctl(fd, request, argument) };
     }
     let at = argument as *mut c_int;
+    // SAFETY: as libc's.
+    if request == libc::FIOASYNC && !is_nowhere(at) && unsafe { get(at) } != 0 {
+        return no_signals();
+    }
     if request == libc::FIONBIO {
         if is_nowhere(at) {
             return fail(libc::EFAULT) as c_int;

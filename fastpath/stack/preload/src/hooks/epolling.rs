@@ -2,6 +2,7 @@
 use super::both::is_ours;
 use super::limit::{Limit, end};
 use super::memory::{fail, is_nowhere};
+use super::naming::fresh;
 use super::signals::Held;
 use super::wait::{bed, doze};
 use super::{lock, real};
@@ -11,18 +12,19 @@ use crate::table::{self, Entry};
 use nix::libc::{self, c_int, sigset_t, timespec};
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
     // SAFETY: as libc's.
     made(unsafe { real::epoll_create(size) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: as libc's.
     made(unsafe { real::epoll_create1(flags) })
 }
 
 fn made(fd: c_int) -> c_int {
+    fresh(fd);
     if fd < 0 || !lock::is_filled() {
         return fd;
     }
@@ -40,7 +42,7 @@ fn made(fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_ctl(
+pub(super) unsafe extern "C-unwind" fn epoll_ctl(
     epoll: c_int,
     operation: c_int,
     fd: c_int,
@@ -71,6 +73,24 @@ unsafe extern "C-unwind" fn epoll_ctl(
     unsafe { real::epoll_ctl(epoll, operation, fd, event) }
 }
 
+/// Those that the kernel has now.
+///
+/// # Safety
+/// `events` has room for `most`.
+unsafe fn of_kernel(
+    epoll: c_int,
+    events: *mut libc::epoll_event,
+    most: usize,
+) -> Result<usize, i32> {
+    if most == 0 {
+        return Ok(0);
+    }
+    // SAFETY: the caller's promise.
+    let found = unsafe { real::epoll_wait(epoll, events, most as c_int, 0) };
+    // SAFETY: libc's address of this thread's errno.
+    usize::try_from(found).map_err(|_| unsafe { *libc::__errno_location() })
+}
+
 /// # Safety
 /// As libc's.
 unsafe fn epoll_both(
@@ -92,55 +112,41 @@ unsafe fn epoll_both(
     let mut found: Vec<libc::epoll_event> = Vec::new();
     loop {
         found.clear();
-        let of_kernel = lock::with(|state| {
-            // The stack's, up to a share that leaves room for the kernel's.
+        let share = lock::with(|state| {
             let index = state.index_of(epoll).ok_or(libc::EBADF)?;
             state.claim();
             state.turn();
             state.flush();
-            let share = state.epoll_share(index, most);
-            let mut push = |events, data| found.push(libc::epoll_event { events, u64: data });
-            state.epoll_harvest(index, share, &mut push);
-            state.together.begin_round(found.len());
-            state.mind_the_leader();
-            Ok::<usize, i32>(most - found.len())
+            Ok::<usize, i32>(state.epoll_share_of_kernel(index, most))
         })??;
-        if of_kernel > 0 {
-            // SAFETY: `most` events fit, by the caller's promise.
-            let theirs = unsafe { real::epoll_wait(epoll, events, of_kernel as c_int, 0) };
-            if theirs < 0 {
-                // SAFETY: libc's address of this thread's errno.
-                let errno = unsafe { *libc::__errno_location() };
-                if found.is_empty() {
-                    return Err(errno);
-                }
+        // SAFETY: `most` events fit, by the caller's promise.
+        let mut theirs = unsafe { of_kernel(epoll, events, share) };
+        lock::with(|state| {
+            if let Some(index) = state.index_of(epoll) {
+                let left = most - theirs.unwrap_or(0);
+                let mut push = |events, data| found.push(libc::epoll_event { events, u64: data });
+                state.epoll_harvest(index, left, &mut push);
+                state.together.begin_round(found.len());
             }
-            let theirs = theirs.max(0) as usize;
-            // What was harvested is in the list again: twice would report it twice.
-            let left = most - theirs;
-            if left > 0 && found.is_empty() {
-                lock::with(|state| {
-                    if let Some(index) = state.index_of(epoll) {
-                        let mut push =
-                            |events, data| found.push(libc::epoll_event { events, u64: data });
-                        state.epoll_harvest(index, left, &mut push);
-                    }
-                })?;
-            }
-            // SAFETY: together they are `most` at most.
-            unsafe {
-                events
-                    .add(theirs)
-                    .copy_from_nonoverlapping(found.as_ptr(), found.len())
-            };
-            let all = theirs + found.len();
-            if all > 0 {
-                return Ok(all as i32);
-            }
-        } else {
-            // SAFETY: they are `most`.
-            unsafe { events.copy_from_nonoverlapping(found.as_ptr(), found.len()) };
-            return Ok(found.len() as i32);
+            state.mind_the_leader();
+        })?;
+        // What the stack had ready was not for this set: nothing is reported twice.
+        if share < most && found.is_empty() && theirs == Ok(0) {
+            // SAFETY: as before.
+            theirs = unsafe { of_kernel(epoll, events, most) };
+        }
+        let theirs = match theirs {
+            Err(error) if found.is_empty() => return Err(error),
+            theirs => theirs.unwrap_or(0),
+        };
+        // SAFETY: together they are `most` at most.
+        unsafe {
+            events
+                .add(theirs)
+                .copy_from_nonoverlapping(found.as_ptr(), found.len())
+        };
+        if theirs + found.len() > 0 {
+            return Ok((theirs + found.len()) as i32);
         }
         if limit.is_over() {
             return Ok(0);
@@ -168,7 +174,7 @@ unsafe fn epoll_both(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_wait(
+pub(super) unsafe extern "C-unwind" fn epoll_wait(
     epoll: c_int,
     events: *mut libc::epoll_event,
     most: c_int,
@@ -183,7 +189,7 @@ unsafe extern "C-unwind" fn epoll_wait(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_pwait(
+pub(super) unsafe extern "C-unwind" fn epoll_pwait(
     epoll: c_int,
     events: *mut libc::epoll_event,
     most: c_int,
@@ -199,7 +205,7 @@ unsafe extern "C-unwind" fn epoll_pwait(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn epoll_pwait2(
+pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
     epoll: c_int,
     events: *mut libc::epoll_event,
     most: c_int,

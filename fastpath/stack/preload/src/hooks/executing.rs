@@ -32,19 +32,35 @@ pub fn remember() {
     }
 }
 
-fn is_of(entry: &CStr, name: &str) -> bool {
-    let value = entry.to_bytes().strip_prefix(name.as_bytes());
-    value.is_some_and(|value| value.first() == Some(&b'='))
+/// Of ours in LD_PRELOAD the library itself: what `stack run` put first.
+fn library(own: &[CString; 2]) -> &[u8] {
+    let all = value(&own[0], PRELOAD).unwrap_or_default();
+    all.split(|byte| *byte == b':').next().unwrap_or_default()
 }
 
-/// The environment with ours, in memory of its own; `None`: it has one of them, or there is no memory. Nothing is allocated: the
-/// thread may be that of a child whose parent held the allocator's lock.
+/// An entry of the environment under that name.
+fn value<'a>(entry: &'a CStr, name: &str) -> Option<&'a [u8]> {
+    let value = entry.to_bytes().strip_prefix(name.as_bytes())?;
+    value.strip_prefix(b"=")
+}
+
+/// Memory that goes with the program. Nothing of the allocator's: the thread may be that of a child whose parent held its lock.
+fn mapped(len: usize) -> Option<*mut u8> {
+    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, usize::MAX, 0]) };
+    at.ok().map(|at| at as *mut u8)
+}
+
+/// The environment with ours, in memory of its own; `None`: it has them, or there is no memory.
 ///
 /// # Safety
 /// `environment` is an array of strings that ends with null.
 unsafe fn completed(environment: Strings) -> Option<Strings> {
     let own = OWN.get()?;
-    let mut count = 0;
+    let library = library(own);
+    let (mut count, mut preload, mut configured) = (0, None, false);
     loop {
         // SAFETY: within the array, by the caller's promise.
         let entry = unsafe { *environment.add(count) };
@@ -53,22 +69,42 @@ unsafe fn completed(environment: Strings) -> Option<Strings> {
         }
         // SAFETY: a string, by the caller's promise.
         let entry = unsafe { CStr::from_ptr(entry) };
-        if is_of(entry, PRELOAD) || is_of(entry, ENVIRONMENT) {
-            return None;
+        if let Some(others) = value(entry, PRELOAD) {
+            preload = Some((count, others));
         }
+        configured |= value(entry, ENVIRONMENT).is_some();
         count += 1;
     }
-    let len = (count + own.len() + 1) * size_of::<*const c_char>();
-    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new mapping, at an address that the kernel chooses. It goes with the program.
-    let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, usize::MAX, 0]) }.ok()?;
-    let all = at as *mut *const c_char;
-    // SAFETY: the mapping has room for all of them and the null at the end, which it begins as.
+    let is_loaded = |others: &[u8]| {
+        let mut all = others.split(|byte| b": ".contains(byte));
+        all.any(|one| one == library)
+    };
+    if configured && preload.is_some_and(|(_, others)| is_loaded(others)) {
+        return None;
+    }
+    let array = (count + own.len() + 1) * size_of::<*const c_char>();
+    // With the name, `=`, `:` and the end.
+    let text = preload.map_or(0, |(_, others)| library.len() + others.len()) + PRELOAD.len() + 3;
+    let at = mapped(array + text)?;
+    let all = at.cast::<*const c_char>();
+    // SAFETY: the mapping has room for all of them, the null at the end, which it begins as, and the text behind.
     unsafe {
         all.copy_from_nonoverlapping(environment, count);
-        for (n, entry) in own.iter().enumerate() {
-            all.add(count + n).write(entry.as_ptr());
+        if !configured {
+            all.add(count).write(own[1].as_ptr());
+            count += 1;
+        }
+        match preload {
+            None => all.add(count).write(own[0].as_ptr()),
+            Some((_, others)) if is_loaded(others) => {}
+            Some((place, others)) => {
+                let mut to = at.add(array);
+                all.add(place).write(to.cast());
+                for part in [PRELOAD.as_bytes(), b"=", library, b":", others] {
+                    to.copy_from_nonoverlapping(part.as_ptr(), part.len());
+                    to = to.add(part.len());
+                }
+            }
         }
     }
     Some(all)
@@ -123,7 +159,7 @@ unsafe fn environment_for(environment: Strings) -> Strings {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn execve(
+pub(super) unsafe extern "C-unwind" fn execve(
     path: *const c_char,
     arguments: Strings,
     environment: Strings,
@@ -135,13 +171,13 @@ unsafe extern "C-unwind" fn execve(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+pub(super) unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Strings) -> c_int {
     // SAFETY: as libc's.
     unsafe { execve(path, arguments, environ) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn execvpe(
+pub(super) unsafe extern "C-unwind" fn execvpe(
     file: *const c_char,
     arguments: Strings,
     environment: Strings,
@@ -153,20 +189,24 @@ unsafe extern "C-unwind" fn execvpe(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
+pub(super) unsafe extern "C-unwind" fn execvp(file: *const c_char, arguments: Strings) -> c_int {
     // SAFETY: as libc's.
     unsafe { execvpe(file, arguments, environ) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
+pub(super) unsafe extern "C-unwind" fn fexecve(
+    fd: c_int,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     before_exec(Some(format!("/proc/self/fd/{fd}").into()));
     // SAFETY: as libc's.
     unsafe { real::fexecve(fd, arguments, environment_for(environment)) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn execveat(
+pub(super) unsafe extern "C-unwind" fn execveat(
     folder: c_int,
     path: *const c_char,
     arguments: Strings,
@@ -184,7 +224,7 @@ unsafe extern "C-unwind" fn execveat(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn posix_spawn(
+pub(super) unsafe extern "C-unwind" fn posix_spawn(
     child: *mut libc::pid_t,
     path: *const c_char,
     actions: *const libc::posix_spawn_file_actions_t,
@@ -203,7 +243,7 @@ unsafe extern "C-unwind" fn posix_spawn(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn posix_spawnp(
+pub(super) unsafe extern "C-unwind" fn posix_spawnp(
     child: *mut libc::pid_t,
     file: *const c_char,
     actions: *const libc::posix_spawn_file_actions_t,

@@ -1,6 +1,6 @@
 //! read, write, recv, send: bytes. Every SAFETY comment "as libc's" says: the program passes what libc's call of that name takes.
 use super::memory::{
-    address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put_address,
+    address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put_address, room,
 };
 use super::wait::call;
 use super::{instance, real};
@@ -108,7 +108,12 @@ pub(super) unsafe extern "C-unwind" fn readv(
     if let Entry::Instance(name) = table::get(fd) {
         return match instance::before_receive(name, 0) {
             // SAFETY: as libc's.
-            Ok(()) => instance::received(name, 1, unsafe { real::readv(fd, vectors, count) }),
+            Ok(()) => unsafe {
+                match real::readv(fd, vectors, count) {
+                    0 => instance::received(name, room(vectors, count as usize), 0),
+                    got => instance::received(name, 1, got),
+                }
+            },
             Err(error) => fail(error),
         };
     }
@@ -290,7 +295,7 @@ pub(super) unsafe extern "C-unwind" fn send(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sendto(
+pub(super) unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     from: *const c_void,
     len: usize,
@@ -347,7 +352,7 @@ pub fn is_datagram(fd: c_int) -> bool {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn getsockname(
+pub(super) unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
     into: *mut sockaddr,
     len: *mut socklen_t,
@@ -366,7 +371,7 @@ unsafe extern "C-unwind" fn getsockname(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn getpeername(
+pub(super) unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     into: *mut sockaddr,
     len: *mut socklen_t,

@@ -14,6 +14,14 @@ pub fn done(result: Result<i64, i32>) -> isize {
     }
 }
 
+/// _FORTIFY_SOURCE: as __chk_fail() does.
+pub fn check(len: usize, room: usize) {
+    if len > room {
+        crate::say::say("buffer overflow detected in the program");
+        std::process::abort();
+    }
+}
+
 /// Nothing of a process is there: null, or the kernel's half.
 pub fn is_nowhere<T>(pointer: *const T) -> bool {
     pointer.is_null() || pointer as usize >> 47 != 0
@@ -71,7 +79,15 @@ unsafe fn vectors(parts: *const libc::iovec, count: usize) -> Result<Vec<libc::i
         return Err(libc::EFAULT);
     }
     // SAFETY: the caller's promise.
-    Ok((0..count).map(|at| unsafe { get(parts.add(at)) }).collect())
+    let all: Vec<libc::iovec> = (0..count).map(|at| unsafe { get(parts.add(at)) }).collect();
+    // As import_iovec() (lib/iov_iter.c).
+    match all
+        .iter()
+        .any(|part| isize::try_from(part.iov_len).is_err())
+    {
+        true => Err(libc::EINVAL),
+        false => Ok(all),
+    }
 }
 
 /// # Safety
@@ -97,6 +113,16 @@ pub unsafe fn parts_mut<'a>(
     parts
         .map(|part| unsafe { bytes_mut(part.iov_base, part.iov_len) })
         .collect()
+}
+
+/// Bytes that there is room for, of a call that has taken the vectors.
+///
+/// # Safety
+/// `parts` are `count` vectors.
+pub unsafe fn room(parts: *const libc::iovec, count: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let len = |at| unsafe { get(parts.add(at)) }.iov_len;
+    (0..count).map(len).sum()
 }
 
 /// # Safety

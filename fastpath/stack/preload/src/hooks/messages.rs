@@ -1,9 +1,12 @@
 //! recvmsg and sendmsg, many at once, and bytes from files.
 use super::files::{again, is_datagram, receive, send_parts};
 use super::limit::Limit;
-use super::memory::{address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address};
+use super::memory::{
+    address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address, room,
+};
 use super::wait::call;
 use super::{instance, lock, real};
+use crate::options;
 use crate::sleeper::span_until;
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -34,7 +37,15 @@ pub(super) unsafe extern "C-unwind" fn recvmsg(
     if let Entry::Instance(name) = table::get(fd) {
         return match instance::before_receive(name, flags) {
             // SAFETY: as libc's.
-            Ok(()) => instance::received(name, 1, unsafe { real::recvmsg(fd, message, flags) }),
+            Ok(()) => unsafe {
+                match real::recvmsg(fd, message, flags) {
+                    0 => {
+                        let header = get(message);
+                        instance::received(name, room(header.msg_iov, header.msg_iovlen), 0)
+                    }
+                    got => instance::received(name, 1, got),
+                }
+            },
             Err(error) => fail(error),
         };
     }
@@ -188,7 +199,12 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 ) -> c_int {
     if !has_calls(fd) {
         // SAFETY: as libc's.
-        return unsafe { real::recvmmsg(fd, messages, count, flags, span) };
+        let got = unsafe { real::recvmmsg(fd, messages, count, flags, span) };
+        for at in 0..usize::try_from(got).unwrap_or(0) {
+            // SAFETY: as libc's, which has just filled it in.
+            unsafe { instance::came_with(&get(&raw const (*messages.add(at)).msg_hdr)) };
+        }
+        return got;
     }
     let mut got = 0;
     let datagrams = is_datagram(fd);
@@ -288,7 +304,7 @@ fn is_stack(fd: c_int) -> bool {
 
 /// From a file into a connection, with a copy on the way.
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sendfile(
+pub(super) unsafe extern "C-unwind" fn sendfile(
     to: c_int,
     from: c_int,
     at: *mut libc::off_t,
@@ -358,7 +374,7 @@ unsafe extern "C-unwind" fn sendfile(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn sendfile64(
+pub(super) unsafe extern "C-unwind" fn sendfile64(
     to: c_int,
     from: c_int,
     at: *mut libc::off_t,
@@ -370,7 +386,7 @@ unsafe extern "C-unwind" fn sendfile64(
 
 /// Programs fall back to read and write.
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn splice(
+pub(super) unsafe extern "C-unwind" fn splice(
     from: c_int,
     from_at: *mut libc::loff_t,
     to: c_int,
@@ -386,7 +402,7 @@ unsafe extern "C-unwind" fn splice(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn getsockopt(
+pub(super) unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -427,7 +443,7 @@ unsafe extern "C-unwind" fn getsockopt(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn setsockopt(
+pub(super) unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -437,6 +453,10 @@ unsafe extern "C-unwind" fn setsockopt(
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
         return unsafe { real::setsockopt(fd, level, name, value, len) };
+    }
+    if options::is_of_the_kernel_alone(level, name) {
+        options::say_of_the_kernel_alone(level, name);
+        return fail(libc::ENOPROTOOPT) as c_int;
     }
     // SAFETY: as libc's.
     let ours = match unsafe { bytes(value, len as usize) } {

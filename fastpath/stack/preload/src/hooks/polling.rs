@@ -1,7 +1,7 @@
 //! poll and ppoll. Every SAFETY comment "as libc's" says: the program passes what libc's call of that name takes.
 use super::both::{is_ours, poll_both};
 use super::limit::{Limit, end};
-use super::memory::{get, is_nowhere, put};
+use super::memory::{check, get, is_nowhere, put};
 use super::real;
 use crate::sleeper::watch;
 use crate::table;
@@ -42,7 +42,11 @@ unsafe fn poll_ours(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn poll(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: c_int,
+) -> c_int {
     let limit = || Ok(Limit::ms(timeout));
     // SAFETY: as libc's.
     let ours = unsafe { poll_ours(fds, count, limit, std::ptr::null()) };
@@ -51,24 +55,29 @@ unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: as libc's.
-    unsafe { poll(fds, count, timeout) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __poll_chk(
+pub(super) unsafe extern "C-unwind" fn __poll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: c_int,
-    _room: usize,
 ) -> c_int {
     // SAFETY: as libc's.
     unsafe { poll(fds, count, timeout) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn ppoll(
+pub(super) unsafe extern "C-unwind" fn __poll_chk(
+    fds: *mut pollfd,
+    count: nfds_t,
+    timeout: c_int,
+    room: usize,
+) -> c_int {
+    check(count as usize, room / size_of::<pollfd>());
+    // SAFETY: as libc's.
+    unsafe { poll(fds, count, timeout) }
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     span: *const timespec,
@@ -83,13 +92,14 @@ unsafe extern "C-unwind" fn ppoll(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __ppoll_chk(
+pub(super) unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     span: *const timespec,
     mask: *const sigset_t,
-    _room: usize,
+    room: usize,
 ) -> c_int {
+    check(count as usize, room / size_of::<pollfd>());
     // SAFETY: as libc's.
     unsafe { ppoll(fds, count, span, mask) }
 }

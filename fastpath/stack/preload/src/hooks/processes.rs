@@ -1,12 +1,10 @@
-//! fork, the end of a process, and system calls by number.
-use super::memory::fail;
-use super::messages::{recvmmsg, sendmmsg};
+//! fork, and the end of a process.
 use super::wait::{bed, doze};
-use super::{first_thread, io_uring, lock, real};
+use super::{first_thread, lock, real};
 use crate::kernel;
 use crate::stack::now;
 use hopscope_stack_engine::Ns;
-use nix::libc::{self, c_int, c_long, c_uint};
+use nix::libc::{self, c_int};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// This process, as long as it is none that libc did not fork.
@@ -54,7 +52,7 @@ pub fn farewell() {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn _exit(code: c_int) -> ! {
+pub(super) unsafe extern "C-unwind" fn _exit(code: c_int) -> ! {
     farewell();
     loop {
         // SAFETY: the process ends.
@@ -63,7 +61,7 @@ unsafe extern "C-unwind" fn _exit(code: c_int) -> ! {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn _Exit(code: c_int) -> ! {
+pub(super) unsafe extern "C-unwind" fn _Exit(code: c_int) -> ! {
     // SAFETY: as libc's.
     unsafe { _exit(code) }
 }
@@ -89,38 +87,6 @@ pub fn linger(fd: c_int, until: Ns) {
         drop(bed);
         if dozed.is_err() {
             return;
-        }
-    }
-}
-
-/// libuv has sendmmsg and recvmmsg by their numbers.
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn syscall(
-    number: c_long,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> c_long {
-    if number == libc::SYS_io_uring_setup && io_uring::is_refused() {
-        return fail(libc::ENOSYS) as c_long;
-    }
-    let (fd, messages) = (a as c_int, b as *mut libc::mmsghdr);
-    // SAFETY: as libc's, of the call of that number.
-    unsafe {
-        match number {
-            libc::SYS_sendmmsg => sendmmsg(fd, messages, c as c_uint, d as c_int).into(),
-            libc::SYS_recvmmsg => recvmmsg(
-                fd,
-                messages,
-                c as c_uint,
-                d as c_int,
-                e as *mut libc::timespec,
-            )
-            .into(),
-            _ => real::syscall(number, a, b, c, d, e, f),
         }
     }
 }

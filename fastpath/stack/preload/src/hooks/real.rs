@@ -72,6 +72,8 @@ real! {
     getsockopt(fd: c_int, level: c_int, name: c_int, into: *mut c_void, len: *mut socklen_t) -> c_int;
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
     close(fd: c_int) -> c_int;
+    fclose(stream: *mut libc::FILE) -> c_int;
+    freopen(path: *const libc::c_char, mode: *const libc::c_char, stream: *mut libc::FILE) -> *mut libc::FILE;
     close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     dup(fd: c_int) -> c_int;
     dup2(fd: c_int, to: c_int) -> c_int;

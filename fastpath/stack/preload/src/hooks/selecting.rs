@@ -146,7 +146,7 @@ pub(super) unsafe extern "C-unwind" fn select(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn pselect(
+pub(super) unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

@@ -1,5 +1,6 @@
 //! socket, bind, listen, accept, connect, shutdown.
 use super::memory::{address, fail, is_nowhere, put_address};
+use super::naming::fresh;
 use super::wait::call;
 use super::{instance, lock, real};
 use crate::kernel;
@@ -12,7 +13,11 @@ const SOCK_FSTACK: c_int = 0x0100_0000;
 const SOCK_KERNEL: c_int = 0x0200_0000;
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn socket(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+) -> c_int {
     let (asked, kind) = (kind, kind & !(SOCK_FSTACK | SOCK_KERNEL));
     let ipv6 = domain == libc::AF_INET6;
     let engine = match (kind & 0xf, protocol) {
@@ -23,7 +28,7 @@ unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) 
     let is_kernels = asked & SOCK_KERNEL != 0 && asked & SOCK_FSTACK == 0;
     let engine = engine.filter(|_| (ipv6 || domain == libc::AF_INET) && !is_kernels);
     // SAFETY: as libc's.
-    let fd = unsafe { real::socket(domain, kind, protocol) };
+    let fd = fresh(unsafe { real::socket(domain, kind, protocol) });
     let Some(engine) = engine.filter(|_| fd >= 0 && lock::is_filled()) else {
         return fd;
     };
@@ -42,7 +47,11 @@ unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen_t) -> c_int {
+pub(super) unsafe extern "C-unwind" fn bind(
+    fd: c_int,
+    local: *const sockaddr,
+    len: socklen_t,
+) -> c_int {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
         return unsafe { real::bind(fd, local, len) };
@@ -65,7 +74,7 @@ unsafe extern "C-unwind" fn bind(fd: c_int, local: *const sockaddr, len: socklen
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if let Entry::Instance(name) = table::get(fd) {
         return instance::listen(fd, name, backlog);
     }
@@ -114,17 +123,21 @@ pub(super) unsafe extern "C-unwind" fn connect(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn accept(fd: c_int, from: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub(super) unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    from: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
-        return unsafe { real::accept(fd, from, len) };
+        return fresh(unsafe { real::accept(fd, from, len) });
     }
     // SAFETY: as libc's.
     unsafe { accept4(fd, from, len, 0) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn accept4(
+pub(super) unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     from: *mut sockaddr,
     len: *mut socklen_t,
@@ -132,7 +145,7 @@ unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     if table::get(fd) == Entry::Kernel {
         // SAFETY: as libc's.
-        return unsafe { real::accept4(fd, from, len, flags) };
+        return fresh(unsafe { real::accept4(fd, from, len, flags) });
     }
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
         return fail(libc::EINVAL) as c_int;
@@ -162,7 +175,7 @@ unsafe extern "C-unwind" fn accept4(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub(super) unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if let Entry::Instance(name) = table::get(fd) {
         return instance::shutdown(fd, name, how);
     }

@@ -1,5 +1,6 @@
 //! Addresses, shutdown, and descriptors that come from elsewhere.
 use crate::hooks::memory::{fail, get, is_nowhere, put_address};
+use crate::hooks::naming::fresh;
 use crate::hooks::{lock, real};
 use crate::rows;
 use hopscope_stack_instance::programs::table::Phase;
@@ -63,6 +64,9 @@ pub unsafe fn came_with(header: &libc::msghdr) {
             }
             at = libc::CMSG_NXTHDR(header, at);
         }
+    }
+    for fd in &fds {
+        fresh(*fd);
     }
     if !fds.is_empty() {
         let _ = lock::with(|state| state.recognize(&fds));
