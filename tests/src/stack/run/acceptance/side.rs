@@ -107,9 +107,6 @@ impl Side {
         };
         let segments = of_all_engines(&summary, "/counters/Tcp/InSegs")?;
         ensure!(segments > least / 2, "{segments} segments in {summary}");
-        for left in ["/counters/Tcp/CurrEstab", "/memory/buffer_bytes"] {
-            ensure!(of_all_engines(&summary, left)? == 0, "{left}: {summary}");
-        }
         Ok(())
     }
 

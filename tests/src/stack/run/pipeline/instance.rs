@@ -158,7 +158,7 @@ impl Instance {
         Ok(states)
     }
 
-    /// Its programs are gone: it has no socket and no descriptor of theirs. Then it is stopped: its summary.
+    /// Its programs are gone: it has no socket, no descriptor and no byte of theirs. Then it is stopped: its summary.
     pub(crate) fn has_nothing_left(self) -> Result<Value> {
         // Descriptors first: who asks for states is a client for a while.
         let started = Instant::now();
@@ -183,6 +183,9 @@ impl Instance {
         }
         let summary = self.serving.stop()?;
         ensure!(!self.socket.exists(), "its socket is left behind");
+        for left in ["/counters/Tcp/CurrEstab", "/memory/buffer_bytes"] {
+            ensure!(of_all_engines(&summary, left)? == 0, "{left}: {summary}");
+        }
         Ok(summary)
     }
 }
