@@ -75,12 +75,13 @@ impl Suite {
         self.cases.last_mut().expect("just pushed")
     }
 
-    /// Adds each case whose name begins with `of` once more, as `to` with the rest of its name: it runs in `within`, and only at
-    /// full counts unless it is one of `kept`; not those that are `left_out` (rests of names).
+    /// Adds each case whose name begins with `of` once more, as `to` with the rest of its name: it runs in `within`, with more
+    /// `needs`. `which` says of a rest whether it is left out, and otherwise whether it runs only at full counts.
     pub fn again(
         &mut self,
         (of, to): (&str, &str),
-        (kept, left_out): (&[&str], &[&str]),
+        needs: &[Requirement],
+        which: impl Fn(&str) -> Option<bool>,
         within: impl Fn(&dyn Fn() -> anyhow::Result<()>) -> anyhow::Result<()> + Copy + 'static,
     ) {
         for at in 0..self.cases.len() {
@@ -88,11 +89,12 @@ impl Suite {
             let Some(rest) = case.name.strip_prefix(of) else {
                 continue;
             };
-            if left_out.contains(&rest) {
+            let Some(soak) = which(rest) else {
                 continue;
-            }
-            let (name, soak) = (format!("{to}{rest}"), case.soak || !kept.contains(&rest));
-            let (needs, alone, in_turn) = (case.needs.clone(), case.alone, case.in_turn);
+            };
+            let (name, soak) = (format!("{to}{rest}"), case.soak || soak);
+            let needs = [&case.needs[..], needs].concat();
+            let (alone, in_turn) = (case.alone, case.in_turn);
             let (run, watchdog) = (case.run.clone(), case.watchdog);
             let again = self.case(name, &needs, move || within(&*run));
             (again.alone, again.in_turn) = (alone, in_turn);

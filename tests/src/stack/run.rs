@@ -15,12 +15,10 @@ mod pieces;
 mod pipeline;
 mod policy;
 mod processes;
-mod python;
 mod refused;
 mod resets;
 mod reused;
 mod running;
-mod servers;
 mod signals;
 mod tools;
 
@@ -38,12 +36,10 @@ pub(crate) fn register(suite: &mut Suite) {
     policy::register(suite);
     pieces::register(suite);
     processes::register(suite);
-    python::register(suite);
     refused::register(suite);
     resets::register(suite);
     reused::register(suite);
-    servers::register(suite);
     signals::register(suite);
-    tools::register(suite);
+    acceptance::jemalloc::register_again(suite);
     pipeline::engines::register_again(suite);
 }

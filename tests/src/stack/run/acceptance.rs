@@ -4,21 +4,30 @@ use hopscope_tests::Suite;
 mod certificate;
 mod haproxy;
 mod iperf;
-mod jemalloc;
+pub(super) mod jemalloc;
 mod memcached;
+mod nginx;
 mod openssl;
+mod postgres;
+mod python;
 mod python_web;
+mod redis;
 pub(super) mod side;
+mod ssh;
 mod web;
 mod web_clients;
 
 pub(crate) fn register(suite: &mut Suite) {
     haproxy::register(suite);
     iperf::register(suite);
-    jemalloc::register(suite);
     memcached::register(suite);
+    nginx::register(suite);
     openssl::register(suite);
+    postgres::register(suite);
+    python::register(suite);
     python_web::register(suite);
+    redis::register(suite);
+    ssh::register(suite);
     web::register(suite);
     web_clients::register(suite);
 }

@@ -105,7 +105,7 @@ for bit in (0, 1 << 24, 1 << 25, 3 << 24):
     // EADDRNOTAVAIL: the kernel has no such address.
     let ours = "10.0.0.2 False";
     ensure!(given == [ours, ours, "99", ours], "{}", out.stdout);
-    side.stops().map(drop)
+    side.stops()
 }
 
 fn io_uring(mode: Mode) -> Result<()> {
@@ -123,7 +123,7 @@ print(ctypes.CDLL(None, use_errno=True).syscall(425, 8, 0), ctypes.get_errno())"
     let mut command = side.command(&["/usr/bin/python3", "-c", line]);
     let out = run(&mut command)?.expect_code(0)?;
     ensure!(out.stdout == "-1 38\n", "{}", out.stdout);
-    side.stops().map(drop)
+    side.stops()
 }
 
 /// By whatever call it is executed.
@@ -177,7 +177,7 @@ except OSError as error:
         "{}",
         out.stderr
     );
-    side.stops().map(drop)
+    side.stops()
 }
 
 /// env(1) calls execvp.

@@ -9,7 +9,6 @@ mod faults;
 mod handed_on;
 pub(super) mod instance;
 mod killed;
-mod many;
 mod ports;
 mod refused;
 mod reloads;
@@ -26,7 +25,6 @@ pub(crate) fn register(suite: &mut Suite) {
     faults::register(suite);
     handed_on::register(suite);
     killed::register(suite);
-    many::register(suite);
     ports::register(suite);
     refused::register(suite);
     reloads::register(suite);

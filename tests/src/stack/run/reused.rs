@@ -83,7 +83,7 @@ fn reused(mode: Mode) -> Result<()> {
         let bytes = brought.recv_timeout(WATCHDOG)??;
         ensure!(bytes == 0, "{bytes} bytes of a file came");
     }
-    side.stops().map(drop)
+    side.stops()
 }
 
 /// A datagram for whoever sends one; streams are echoed.
@@ -116,7 +116,7 @@ fn limits(mode: Mode) -> Result<()> {
         kernel.stdout,
         stack.stdout
     );
-    side.stops().map(drop)
+    side.stops()
 }
 
 /// Whoever filters, and is told that it does, relies on it.
@@ -158,5 +158,5 @@ except OSError as error:
             out.stderr
         );
     }
-    side.stops().map(drop)
+    side.stops()
 }

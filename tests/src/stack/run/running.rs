@@ -1,4 +1,5 @@
 //! A program under `stack run`, and what shows that its connections were not the kernel's.
+use super::pipeline::instance::WATCHDOG;
 use crate::stack::cable::{STACK, Way, files, namespace};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
@@ -7,6 +8,8 @@ use hopscope_tests::{Target, hopscope_bin};
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 /// A cable, the stack's address on no device.
 pub(super) fn cable() -> Result<()> {
@@ -22,9 +25,13 @@ pub(super) fn on_the_stack(own: &[&str], program: &[&str]) -> Command {
         .args(Way::Packet.arguments())
         .args(own)
         .arg("--")
-        .args(program);
+        .args(program)
+        .envs(PRELOADED.get().cloned().unwrap_or_default());
     command
 }
+
+/// Variables of the environment of each program on the stack.
+pub(super) static PRELOADED: OnceLock<Vec<(&str, String)>> = OnceLock::new();
 
 /// Debian's, which no version manager's script stands in front of.
 pub(super) fn python(script: &str, arguments: &[&str]) -> Vec<String> {
@@ -75,13 +82,35 @@ impl Server {
     }
 }
 
+/// Until it is so.
+pub(super) fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    while !is()? {
+        ensure!(started.elapsed() < WATCHDOG, "{what}");
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
 /// What `--trace` says at the end of a program.
 pub(super) fn left_nothing(said: &str) -> Result<()> {
-    let mut lines = said.lines();
-    let end = lines
-        .find(|line| line.contains("the program has ended"))
-        .context("no end")?;
-    ensure!(end.contains("0 connections, 0 bytes in buffers"), "{said}");
+    let mut ends = said
+        .lines()
+        .filter(|line| line.contains("the program has ended"))
+        .peekable();
+    ensure!(ends.peek().is_some(), "no end: {said}");
+    ensure!(
+        ends.all(|end| end.contains(" 0 connections, 0 bytes in buffers")),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// More than so many frames came over the cable since then, for an address that is on no device.
+pub(super) fn over_the_cable(before: u64, least: u64) -> Result<()> {
+    on_no_device()?;
+    let came = frames()? - before;
+    ensure!(came > least, "{came} frames over the cable");
     Ok(())
 }
 
@@ -121,6 +150,10 @@ fn kernel_has_no(sockets: &str, port: u16) -> Result<()> {
         "the kernel listens: {}",
         out.stdout
     );
+    on_no_device()
+}
+
+fn on_no_device() -> Result<()> {
     let out = run(Command::new("ip").args(["-o", "address"]))?.expect_code(0)?;
     ensure!(!out.stdout.contains(&format!("{STACK}/")), "{}", out.stdout);
     Ok(())

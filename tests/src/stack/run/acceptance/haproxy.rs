@@ -1,7 +1,8 @@
 //! haproxy with four threads between both stacks: listeners and servers of either.
-use super::super::running::{kernel_has_none, words};
+use super::super::running::kernel_has_none;
 use super::super::tools::{body, nginx};
 use super::side::{Mode, Side};
+use super::web::started;
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
@@ -37,7 +38,7 @@ fn config(mode: Mode) -> String {
 
 const FETCHED: usize = 40;
 
-fn fetch(from: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn fetch(from: &str, bytes: &[u8]) -> Result<()> {
     let to = files().join("got");
     let url = format!("http://{from}/body?[1-{FETCHED}]");
     run(Command::new("curl")
@@ -78,9 +79,7 @@ fn proxies(mode: Mode) -> Result<()> {
                 &format!("listen {STACK}:80;"),
                 "user root; worker_processes 2;",
             )?;
-            let mut program = vec!["/usr/sbin/nginx".to_owned()];
-            program.extend(whole.get_args().map(|w| w.to_string_lossy().into_owned()));
-            Some(side.starts(&words(&program), &folder.join("pid"))?)
+            Some(started(&side, &whole, &folder)?)
         }
     };
     let path = files().join("haproxy.cfg");

@@ -1,20 +1,19 @@
 //! iperf3 over TCP, as server and as client: either way, four connections, both ways at once.
 use super::super::running::kernel_has_none;
-use super::side::{Mode, Side};
-use crate::stack::cable::{KERNEL, STACK, files};
+use super::side::{End, Mode, Side};
+use crate::stack::cable::files;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, Target, counts};
+use hopscope_tests::{Requirement, Suite, counts};
 use serde_json::Value;
-use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
     for mode in Mode::BOTH {
-        for (end, is_server) in [("serves_with", true), ("connects_with", false)] {
-            let name = format!("{}_{end}_iperf3", mode.prefix());
+        for (does, end) in [("serves_with", End::Stack), ("connects_with", End::Kernel)] {
+            let name = format!("{}_{does}_iperf3", mode.prefix());
             let needs = &[Requirement::Netns, Requirement::Iperf];
             suite
-                .case(name, needs, move || carries(mode, is_server))
+                .case(name, needs, move || carries(mode, end))
                 .in_turn();
         }
     }
@@ -32,9 +31,10 @@ const WAYS: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-fn carries(mode: Mode, is_server: bool) -> Result<()> {
+/// The server at this end, the client at the other.
+fn carries(mode: Mode, end: End) -> Result<()> {
     let side = Side::new(mode)?;
-    let address = if is_server { STACK } else { KERNEL };
+    let address = end.address();
     let pid = files().join("iperf-pid");
     let file = pid.to_str().context("path")?;
     let size = counts().pick("24M", "2G");
@@ -45,32 +45,17 @@ fn carries(mode: Mode, is_server: bool) -> Result<()> {
             options,
         ]
         .concat();
-        let command = |words: &[&str], is_there: bool| match is_there {
-            true => side.command(words),
-            false => {
-                let mut command = Command::new(words[0]);
-                command.args(&words[1..]).stdin(Stdio::null());
-                command
-            }
-        };
-        let mut start = command(&server, is_server);
-        start.stdout(Stdio::null());
-        let server = side.spawns(&mut start, |command| {
-            Target::spawn_with_ready_file(command, &pid)
-        })?;
+        let server = side.starts_at(end, &server, &pid)?;
         // It has its file before it listens.
         let out = loop {
-            let out = run(&mut command(&client, !is_server))?;
+            let out = run(&mut side.command_at(end.other(), &client))?;
             if !out.stdout.contains("Connection refused") {
                 break out.expect_code(0)?;
             }
         };
-        match is_server {
-            true => side.ended(server, None)?,
-            false => {
-                ensure!(server.target.wait()?.success(), "the server failed");
-                side.nothing_is_left(&out.stderr)?;
-            }
+        side.ended(server, None)?;
+        if end == End::Kernel {
+            side.nothing_is_left(&out.stderr)?;
         }
         let said: Value = serde_json::from_str(&out.stdout)?;
         for sum in sums {
@@ -78,7 +63,7 @@ fn carries(mode: Mode, is_server: bool) -> Result<()> {
             ensure!(received > 0, "{options:?}: {said}");
         }
     }
-    if is_server {
+    if end == End::Stack {
         kernel_has_none(5201)?;
     }
     side.ends(1_000)

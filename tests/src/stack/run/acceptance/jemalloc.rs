@@ -1,84 +1,80 @@
-//! Servers that have another library preloaded: an allocator in the place of the C library's.
-use super::super::running::kernel_has_none;
-use super::side::{Mode, Side};
-use super::{memcached, web};
-use crate::stack::cable::{STACK, files};
+//! Programs that have another library preloaded: an allocator in the place of the C library's.
+use super::super::running::PRELOADED;
 use anyhow::{Result, ensure};
-use hopscope_tests::command::run;
 use hopscope_tests::requirement::JEMALLOC;
-use hopscope_tests::{Requirement, Suite, Target, counts};
-use std::process::{Command, Stdio};
+use hopscope_tests::{Requirement, Suite, compile_c};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Curl, Jemalloc, Memcached, Netns, Nginx, Openssl, Python3, Redis};
-    for mode in Mode::BOTH {
-        let mut case =
-            |program: &str, needs: &[Requirement], run: fn(Mode, &str, &str) -> Result<()>| {
-                let name = format!("{}_serves_beside_jemalloc_with_{program}", mode.prefix());
-                suite
-                    .case(name, needs, move || run(mode, JEMALLOC, "libjemalloc.so.2"))
-                    .in_turn();
-            };
-        case(
-            "memcached",
-            &[Netns, Jemalloc, Memcached, Python3],
-            memcached::serves,
-        );
-        case(
-            "nginx",
-            &[Netns, Jemalloc, Nginx, Curl, Openssl],
-            web::serves,
-        );
-        case("redis", &[Netns, Jemalloc, Redis], redis);
+/// In the names of the cases that are run again.
+const PROGRAMS: [&str; 13] = [
+    "haproxy",
+    "http_server",
+    "iperf3",
+    "memcached",
+    "openssl",
+    "postgres",
+    "python_asyncio",
+    "redis",
+    "ssh",
+    "with_curl",
+    "with_nginx",
+    "upgrades_nginx",
+    "with_wrk",
+];
+
+/// Of those, at reduced counts, too.
+const KEPT: [&str; 9] = [
+    "run_proxies_with_haproxy",
+    "run_serves_http2_with_nginx",
+    "run_serves_with_memcached",
+    "run_serves_with_redis",
+    "pipeline_serves_http2_with_nginx",
+    "pipeline_serves_with_memcached",
+    "pipeline_serves_with_postgres",
+    "pipeline_serves_with_redis",
+    "pipeline_serves_with_sshd",
+];
+
+pub(crate) fn register_again(suite: &mut Suite) {
+    for of in ["run_", "pipeline_"] {
+        let names = (&*format!("stack::{of}"), &*format!("stack::jemalloc_{of}"));
+        let needs = &[Requirement::Jemalloc, Requirement::Gcc];
+        let which = |rest: &str| {
+            let is_one =
+                PROGRAMS.iter().any(|name| rest.contains(name)) && !rest.contains("datagrams");
+            is_one.then(|| !KEPT.contains(&&*format!("{of}{rest}")))
+        };
+        suite.again(names, needs, which, beside_jemalloc);
     }
 }
 
-fn redis(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
-    let side = Side::new(mode)?;
-    let pid = files().join("redis-pid");
-    let file = pid.display().to_string();
-    let program = [
-        "/usr/bin/redis-server",
-        "--bind",
-        STACK,
-        "--save",
-        "",
-        "--protected-mode",
-        "no",
-        "--pidfile",
-        &file,
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// `case`, and each program of it that is on the stack has both libraries.
+fn beside_jemalloc(case: &dyn Fn() -> Result<()>) -> Result<()> {
+    let library = compile_c(&["stack/run/beside.c"], &["-shared", "-fPIC", "-O1"])?;
+    let name = Path::new(JEMALLOC).file_name().unwrap_or_default();
+    // Programs of other users write into it, too.
+    let to = format!("hopscope-{}.beside", std::process::id());
+    let to = RemovedAtEnd(std::env::temp_dir().join(to));
+    std::fs::write(&to.0, "")?;
+    std::fs::set_permissions(&to.0, PermissionsExt::from_mode(0o666))?;
+    let environment = vec![
+        ("LD_PRELOAD", format!("{JEMALLOC}:{}", library.display())),
+        ("BESIDE", name.to_string_lossy().into_owned()),
+        ("BESIDE_TO", to.0.display().to_string()),
     ];
-    let mut command = side.command(&program);
-    command.stdout(Stdio::null()).env("LD_PRELOAD", preloaded);
-    let server = side.spawns(&mut command, |command| {
-        Target::spawn_with_ready_file(command, &pid)
-    })?;
-    kernel_has_none(6379)?;
-    server.has_loaded(library)?;
-    let requests = counts().pick("3000", "100000");
-    let bench = [
-        "-h",
-        STACK,
-        "-c",
-        "20",
-        "-n",
-        requests,
-        "-d",
-        "1000",
-        "-t",
-        "set,get,lpush,lrange_100",
-        "--csv",
-    ];
-    run(Command::new("redis-benchmark").args(bench))?.expect_code(0)?;
-    let value = "v".repeat(100_000);
-    let cli = |words: &[&str]| run(Command::new("redis-cli").args(["-h", STACK]).args(words));
-    ensure!(cli(&["set", "long", &value])?.stdout.trim() == "OK");
-    ensure!(
-        cli(&["get", "long"])?.stdout.trim() == value,
-        "another value"
-    );
-    // It answers nothing: the connection ends with it.
-    let _ = cli(&["shutdown", "nosave"])?;
-    side.ended(server, None)?;
-    side.ends(1_000)
+    ensure!(PRELOADED.set(environment).is_ok(), "preloaded twice");
+    case()?;
+    let said = std::fs::read_to_string(&to.0)?;
+    ensure!(!said.is_empty(), "no program has had it");
+    ensure!(said.lines().all(|line| line.ends_with(": both")), "{said}");
+    Ok(())
 }

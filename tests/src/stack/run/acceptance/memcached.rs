@@ -1,22 +1,20 @@
 //! memcached: four threads, values of no byte and of many segments.
 use super::super::running::{kernel_has_none, python, words};
-use super::side::{Mode, Side};
+use super::side::{End, Mode, Side};
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::{Output, run};
-use hopscope_tests::{Requirement, Suite, Target, counts};
+use hopscope_tests::{Requirement, Suite, counts};
 use nix::sys::signal::Signal;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Memcached, Netns, Python3};
     let needs = &[Netns, Memcached, Python3];
     for mode in Mode::BOTH {
         let name = format!("{}_serves_with_memcached", mode.prefix());
-        suite
-            .case(name, needs, move || serves(mode, "", ""))
-            .in_turn();
+        suite.case(name, needs, move || serves(mode)).in_turn();
         let name = format!("{}_connects_to_memcached", mode.prefix());
         suite.case(name, needs, move || connects(mode)).in_turn();
     }
@@ -69,16 +67,10 @@ fn went_well(out: &Output) -> Result<()> {
     Ok(())
 }
 
-/// With another library that is to be preloaded, which the program has then, too.
-pub(super) fn serves(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
+fn serves(mode: Mode) -> Result<()> {
     let side = Side::new(mode)?;
-    let mut command = side.command(&words(&server(STACK)));
-    command.env("LD_PRELOAD", preloaded);
-    let server = side.spawns(&mut command, |command| {
-        Target::spawn_with_ready_file(command, &pid())
-    })?;
+    let server = side.starts(&words(&server(STACK)), &pid())?;
     kernel_has_none(11211)?;
-    server.has_loaded(library)?;
     let client = client(STACK);
     let out = run(Command::new(&client[0]).args(&client[1..]))?.expect_code(0)?;
     went_well(&out)?;
@@ -88,10 +80,7 @@ pub(super) fn serves(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
 
 fn connects(mode: Mode) -> Result<()> {
     let side = Side::new(mode)?;
-    let server = server(KERNEL);
-    let mut command = Command::new(&server[0]);
-    command.args(&server[1..]).stdin(Stdio::null());
-    let server = Target::spawn_with_ready_file(&mut command, &pid())?;
+    let server = side.starts_at(End::Kernel, &words(&server(KERNEL)), &pid())?;
     went_well(&side.runs(&words(&client(KERNEL)))?)?;
     drop(server);
     side.ends(1_000)

@@ -2,7 +2,7 @@
 use super::super::running::kernel_has_none;
 use super::super::tools::body;
 use super::certificate::certificate;
-use super::side::{Mode, Side};
+use super::side::{Mode, Side, on_the_kernel};
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
@@ -32,12 +32,6 @@ const PORT: &str = "4433";
 
 fn piped(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::piped()).stdout(Stdio::piped())
-}
-
-fn on_the_kernel(words: &[&str]) -> Command {
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]);
-    command
 }
 
 /// A client that is connected: its first byte has come. It is started again until the server listens.

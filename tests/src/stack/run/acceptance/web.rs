@@ -1,14 +1,14 @@
 //! nginx with TLS and HTTP/2, on the stack and for clients on it: what curl gets and leaves there, byte by byte.
-use super::super::running::{kernel_has_none, words};
+use super::super::running::kernel_has_none;
 use super::super::tools::{body, nginx};
 use super::certificate::certificate;
 use super::side::{Mode, Program, Side};
 use crate::stack::cable::{STACK, files};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::{Output, run};
-use hopscope_tests::{Requirement, Suite, Target, counts};
+use hopscope_tests::{Requirement, Suite, counts};
 use nix::sys::signal::Signal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -16,9 +16,7 @@ pub(crate) fn register(suite: &mut Suite) {
     let needs = &[Netns, Nginx, Curl, Openssl];
     for mode in Mode::BOTH {
         let name = format!("{}_serves_http2_with_nginx", mode.prefix());
-        suite
-            .case(name, needs, move || serves(mode, "", ""))
-            .in_turn();
+        suite.case(name, needs, move || serves(mode)).in_turn();
     }
 }
 
@@ -26,7 +24,8 @@ pub(crate) fn register(suite: &mut Suite) {
 pub(super) struct Site {
     pub(super) command: Command,
     folder: PathBuf,
-    bytes: Vec<u8>,
+    /// Of `/body`.
+    pub(super) bytes: Vec<u8>,
     certificate: String,
 }
 
@@ -34,6 +33,11 @@ const FILES: usize = 40;
 
 impl Site {
     pub(super) fn at(address: &str, more: &str) -> Result<Site> {
+        Site::listening(address, "", more)
+    }
+
+    /// Also elsewhere.
+    pub(super) fn listening(address: &str, elsewhere: &str, more: &str) -> Result<Site> {
         let [certificate, key] = certificate()?;
         let folder = files().join("nginx");
         let bytes = body(&folder, counts().pick(3_000_000, 60_000_000))?;
@@ -41,7 +45,7 @@ impl Site {
             std::fs::write(folder.join(format!("f{n}")), part(&bytes, n))?;
         }
         let listen = format!(
-            "listen {address}:80; listen {address}:443 ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key};\n\
+            "listen {address}:80; listen {address}:443 ssl http2; ssl_certificate {certificate}; ssl_certificate_key {key}; {elsewhere}\n\
              location /left {{ dav_methods PUT; client_max_body_size 0; }}"
         );
         let command = nginx(&folder, &listen, &format!("user root; {more}"))?;
@@ -128,21 +132,13 @@ fn part(bytes: &[u8], n: usize) -> &[u8] {
     &bytes[n * 7_919..][..n * n * 97]
 }
 
-/// On the stack.
-pub(super) fn started(side: &Side, site: &Site, preloaded: &str) -> Result<Program> {
-    let mut program = vec!["/usr/sbin/nginx".to_owned()];
-    program.extend(
-        site.command
-            .get_args()
-            .map(|word| word.to_string_lossy().into_owned()),
-    );
-    let mut command = side.command(&words(&program));
-    command.env("LD_PRELOAD", preloaded);
-    let program = side.spawns(&mut command, |command| {
-        Target::spawn_with_ready_file(command, &site.ready())
-    })?;
+/// An nginx on the stack, as it would be started on the kernel's.
+pub(super) fn started(side: &Side, plain: &Command, folder: &Path) -> Result<Program> {
+    let words = plain.get_args().filter_map(|word| word.to_str());
+    let program: Vec<&str> = std::iter::once("/usr/sbin/nginx").chain(words).collect();
+    let program = side.starts(&program, &folder.join("pid"))?;
     // Its standard error is this file from its start on.
-    Ok(program.says_in(site.folder.join("error.log")))
+    Ok(program.says_in(folder.join("error.log")))
 }
 
 pub(super) fn processes(mode: Mode) -> &'static str {
@@ -152,12 +148,11 @@ pub(super) fn processes(mode: Mode) -> &'static str {
     }
 }
 
-pub(super) fn serves(mode: Mode, preloaded: &str, library: &str) -> Result<()> {
+fn serves(mode: Mode) -> Result<()> {
     let side = Side::new(mode)?;
     let site = Site::at(STACK, processes(mode))?;
-    let server = started(&side, &site, preloaded)?;
+    let server = started(&side, &site.command, &site.folder)?;
     kernel_has_none(443)?;
-    server.has_loaded(library)?;
     site.is_right(STACK, |words| {
         run(Command::new(words[0]).args(&words[1..]))?.expect_code(0)
     })?;

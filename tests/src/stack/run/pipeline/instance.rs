@@ -1,5 +1,5 @@
 //! A `stack serve` for programs, and what is left in it when they are gone.
-use super::super::running::cable;
+use super::super::running::{PRELOADED, cable, frames, over_the_cable};
 use crate::stack::cable::Way;
 use crate::stack::serving::Serving;
 use anyhow::{Context, Result, ensure};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-pub(super) const WATCHDOG: Duration = Duration::from_secs(60);
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// Of instances that are started in this process.
 static ENGINES: AtomicU16 = AtomicU16::new(1);
@@ -38,6 +38,8 @@ pub(crate) struct Instance {
     socket: PathBuf,
     /// Descriptors that it has without programs.
     own: usize,
+    /// Frames that came before it.
+    before: u64,
 }
 
 impl Instance {
@@ -76,11 +78,13 @@ impl Instance {
         let at = format!("--socket={}", socket.display());
         let engines = format!("--engines={}", ENGINES.load(Ordering::Relaxed));
         let arguments = [&[at.as_str()], more].concat();
+        let before = frames()?;
         let serving = Serving::of_engines(Way::Packet, &engines, &arguments)?;
         let mut instance = Instance {
             serving,
             socket,
             own: 0,
+            before,
         };
         instance.own = instance.descriptors()?.len();
         Ok(instance)
@@ -95,11 +99,12 @@ impl Instance {
             .args(own)
             .arg("--")
             .args(program)
+            .envs(PRELOADED.get().cloned().unwrap_or_default())
             .stdin(Stdio::null());
         command
     }
 
-    pub(super) fn socket(&self) -> &str {
+    pub(crate) fn socket(&self) -> &str {
         self.socket.to_str().unwrap_or_default()
     }
 
@@ -156,6 +161,15 @@ impl Instance {
             states.extend(rows.with_context(|| answer.to_string())?.iter().map(state));
         }
         Ok(states)
+    }
+
+    /// As [`Instance::has_nothing_left`], after more than so many frames for an address that is on no device.
+    pub(crate) fn ends(self, least: u64) -> Result<Value> {
+        over_the_cable(self.before, least)?;
+        let summary = self.has_nothing_left()?;
+        let segments = of_all_engines(&summary, "/counters/Tcp/InSegs")?;
+        ensure!(segments > least / 2, "{segments} segments in {summary}");
+        Ok(summary)
     }
 
     /// Its programs are gone: it has no socket, no descriptor and no byte of theirs. Then it is stopped: its summary.

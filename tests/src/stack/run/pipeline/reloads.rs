@@ -1,8 +1,8 @@
 //! haproxy's master executes itself for each configuration, and its next worker gets the listeners of the one before.
-use super::super::running::kernel_has_none;
+use super::super::running::{kernel_has_none, until};
 use super::super::tools::nginx;
 use super::instance::Instance;
-use super::upgrades::{children, signal, until, without_a_failure};
+use super::upgrades::{children, signal, without_a_failure};
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Result, ensure};
 use hopscope_tests::{Requirement, Suite, Target, counts};
@@ -85,5 +85,5 @@ fn reloads() -> Result<()> {
     ensure!(status.success(), "{status}");
     stacks.signal(Signal::SIGQUIT)?;
     ensure!(stacks.wait()?.success(), "the server failed");
-    instance.has_nothing_left().map(drop)
+    instance.ends(100).map(drop)
 }

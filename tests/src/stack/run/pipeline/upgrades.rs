@@ -1,5 +1,5 @@
 //! Servers that go on while their processes change: nginx and haproxy.
-use super::super::running::{kernel_has_none, words};
+use super::super::running::{kernel_has_none, until, words};
 use super::super::tools::{body, nginx};
 use super::instance::{Instance, WATCHDOG};
 use crate::stack::cable::{KERNEL, STACK, files};
@@ -13,7 +13,6 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Curl, Haproxy, Netns, Nginx};
@@ -36,7 +35,7 @@ pub(crate) fn register(suite: &mut Suite) {
 }
 
 /// A request on a connection of its own.
-fn request(port: u16) -> Result<()> {
+pub(super) fn request(port: u16) -> Result<()> {
     let mut stream = TcpStream::connect((STACK, port))?;
     stream.set_read_timeout(Some(WATCHDOG))?;
     stream.write_all(b"GET /small HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
@@ -84,16 +83,6 @@ pub(super) fn children(pid: i32) -> Result<Vec<i32>> {
         .split_whitespace()
         .filter_map(|n| n.parse().ok())
         .collect())
-}
-
-/// Until it is so.
-pub(super) fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
-    let started = Instant::now();
-    while !is()? {
-        ensure!(started.elapsed() < WATCHDOG, "{what}");
-        std::thread::yield_now();
-    }
-    Ok(())
 }
 
 pub(super) fn signal(pid: i32, signal: Signal) -> Result<()> {
@@ -170,7 +159,7 @@ fn web_server(reuse: &str) -> Result<()> {
     run(Command::new("curl").args(["-sS", "-o"]).arg(&got).arg(&url))?.expect_code(0)?;
     ensure!(std::fs::read(&got)? == bytes, "the body differs");
     signal(number_in(&folder.join("pid"))?, Signal::SIGQUIT)?;
-    instance.has_nothing_left().map(drop)
+    instance.ends(100).map(drop)
 }
 
 /// The next one, of another `stack run`, gets the listeners of the one before by a socket, and connects to a server at the kernel's end.
@@ -217,5 +206,5 @@ fn proxy() -> Result<()> {
     second.signal(Signal::SIGUSR1)?;
     second.wait()?;
     let _ = std::fs::remove_file(&at);
-    instance.has_nothing_left().map(drop)
+    instance.ends(100).map(drop)
 }

@@ -37,14 +37,6 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Netns, Python3],
         connects_without_waiting,
     );
-    for how in ["threads", "select", "poll", "epoll", "asyncio"] {
-        let name = format!("stack::pipeline_serves_with_python_{how}");
-        suite.case(name, &[Netns, Python3], move || serves(how));
-        let name = format!("stack::pipeline_connects_with_python_{how}");
-        if how == "threads" || how == "asyncio" {
-            suite.case(name, &[Netns, Python3], move || connects(how));
-        }
-    }
 }
 
 /// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
@@ -96,33 +88,5 @@ fn connects_without_waiting() -> Result<()> {
     let instance = Instance::start(&[])?;
     let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
     the_same_connects(&on_the_stack)?;
-    instance.has_nothing_left().map(drop)
-}
-
-fn size() -> &'static str {
-    hopscope_tests::counts().pick("300000", "30000000")
-}
-
-fn serves(how: &str) -> Result<()> {
-    let instance = Instance::start(&[])?;
-    let server = python("echo_server.py", &[how, STACK, "7", "8"]);
-    let server = hopscope_tests::Target::spawn(&mut instance.run(&[], &words(&server)))?;
-    let client = python("echo_client.py", &["threads", STACK, "7", "8", size()]);
-    run(Command::new(&client[0]).args(&client[1..]))?.expect_code(0)?;
-    let status = server.wait()?;
-    ensure!(status.success(), "{status}");
-    instance.has_nothing_left().map(drop)
-}
-
-fn connects(how: &str) -> Result<()> {
-    let instance = Instance::start(&[])?;
-    let server = python("echo_server.py", &["threads", KERNEL, "7", "8"]);
-    let mut command = Command::new(&server[0]);
-    command.args(&server[1..]);
-    let server = hopscope_tests::Target::spawn(&mut command)?;
-    let client = python("echo_client.py", &[how, KERNEL, "7", "8", size()]);
-    run(&mut instance.run(&[], &words(&client)))?.expect_code(0)?;
-    let status = server.wait()?;
-    ensure!(status.success(), "{status}");
     instance.has_nothing_left().map(drop)
 }

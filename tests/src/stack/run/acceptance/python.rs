@@ -1,28 +1,31 @@
 //! Python's ways of waiting: blocking calls in threads, select, poll, epoll, asyncio; as servers and as clients.
-use super::running::{
-    Server, cable, frames, kernel_has_none, left_nothing, on_the_stack, python, words,
+use super::super::running::{
+    Server, cable, frames, kernel_has_none, on_the_stack, over_the_cable, python, words,
 };
+use super::side::{End, Mode, Side};
 use crate::stack::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, counts};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const PORT: &str = "7";
 
 pub(crate) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Netns, Requirement::Python3];
-    for how in ["threads", "select", "poll", "epoll", "asyncio"] {
-        let name = format!("stack::run_serves_with_python_{how}");
-        suite.case(name, needs, move || serves(how));
+    for mode in Mode::BOTH {
+        for how in ["threads", "select", "poll", "epoll", "asyncio"] {
+            let name = format!("{}_serves_with_python_{how}", mode.prefix());
+            suite.case(name, needs, move || serves(mode, how));
+        }
+        for how in ["threads", "asyncio"] {
+            let name = format!("{}_connects_with_python_{how}", mode.prefix());
+            suite.case(name, needs, move || connects(mode, how));
+        }
     }
     for how in ["threads", "poll", "epoll"] {
         let name = format!("stack::run_listens_everywhere_with_python_{how}");
         suite.case(name, needs, move || everywhere(how));
-    }
-    for how in ["threads", "asyncio"] {
-        let name = format!("stack::run_connects_with_python_{how}");
-        suite.case(name, needs, move || connects(how));
     }
 }
 
@@ -71,41 +74,38 @@ fn size() -> &'static str {
 }
 
 /// A client over the kernel's TCP, compared byte by byte, by IPv4 and IPv6.
-fn serves(how: &str) -> Result<()> {
-    cable()?;
+fn serves(mode: Mode, how: &str) -> Result<()> {
+    let side = Side::new(mode)?;
     for address in [STACK, STACK_V6] {
         let connections = counts().pick("8", "40");
         let before = frames()?;
         let server = python("echo_server.py", &[how, address, PORT, connections]);
-        let server = Server::start(&words(&server))?;
+        let server = side.spawns(&mut side.command(&words(&server)), Target::spawn)?;
         kernel_has_none(7)?;
         let client = python(
             "echo_client.py",
             &["threads", address, PORT, connections, size()],
         );
-        let out = run(Command::new(&client[0]).args(&client[1..]))?;
-        ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
-        server.ends()?;
-        ensure!(frames()? > before + 100, "frames: {}", frames()? - before);
+        run(&mut side.command_at(End::Kernel, &words(&client)))?.expect_code(0)?;
+        side.ended(server, None)?;
+        over_the_cable(before, 100)?;
     }
-    Ok(())
+    side.ends(200)
 }
 
 /// Against the same server on the kernel's stack.
-fn connects(how: &str) -> Result<()> {
-    cable()?;
+fn connects(mode: Mode, how: &str) -> Result<()> {
+    let side = Side::new(mode)?;
     for address in [KERNEL, KERNEL_V6] {
         let connections = counts().pick("8", "40");
         let before = frames()?;
         let server = python("echo_server.py", &["threads", address, PORT, connections]);
-        let mut command = Command::new(&server[0]);
-        let server = Target::spawn(command.args(&server[1..]).stdin(Stdio::null()))?;
+        let mut server = side.command_at(End::Kernel, &words(&server));
+        let server = side.spawns_at(End::Kernel, &mut server, Target::spawn)?;
         let client = python("echo_client.py", &[how, address, PORT, connections, size()]);
-        let out = run(&mut on_the_stack(&["--trace"], &words(&client)))?;
-        ensure!(out.code == Some(0), "{}{}", out.stdout, out.stderr);
-        left_nothing(&out.stderr)?;
-        ensure!(server.wait()?.success(), "the server failed");
-        ensure!(frames()? > before + 100, "frames: {}", frames()? - before);
+        side.runs(&words(&client))?;
+        side.ended(server, None)?;
+        over_the_cable(before, 100)?;
     }
-    Ok(())
+    side.ends(200)
 }
