@@ -16,6 +16,7 @@ pub(super) mod side;
 mod ssh;
 mod web;
 mod web_clients;
+mod web_proxy;
 
 pub(crate) fn register(suite: &mut Suite) {
     haproxy::register(suite);
@@ -30,4 +31,5 @@ pub(crate) fn register(suite: &mut Suite) {
     ssh::register(suite);
     web::register(suite);
     web_clients::register(suite);
+    web_proxy::register(suite);
 }
