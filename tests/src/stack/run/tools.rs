@@ -1,5 +1,5 @@
 //! A web server, and what it serves.
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -24,6 +24,15 @@ pub(super) fn nginx(folder: &Path, listen: &str, more: &str) -> Result<Command> 
         .arg(folder.join("error.log"));
     command.stdin(Stdio::null());
     Ok(command)
+}
+
+/// Its workers accept in turn.
+pub(super) fn accept_in_turn(folder: &Path) -> Result<()> {
+    let config = folder.join("nginx.conf");
+    let text = std::fs::read_to_string(&config)?;
+    ensure!(text.contains("events {"), "{text}");
+    let text = text.replace("events {", "events { accept_mutex on;");
+    Ok(std::fs::write(&config, text)?)
 }
 
 /// Bytes that no compression and no repetition makes up for.

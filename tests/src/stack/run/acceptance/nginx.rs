@@ -51,10 +51,14 @@ fn serves(mode: Mode, more: &str) -> Result<()> {
     side.ends(1_000)
 }
 
+/// Its own would be 2 s: a time that a busy machine may take.
+pub(super) const TIMEOUT: [&str; 2] = ["--timeout", "60s"];
+
 /// How many requests of wrk were answered, all of them in order.
 fn answers(more: &[&str]) -> Result<u64> {
     let mut wrk = Command::new("wrk");
     wrk.args(["-t1", "-c64", "-d", counts().pick("1s", "20s")])
+        .args(TIMEOUT)
         .args(more)
         .arg(format!("http://{STACK}/small"));
     requests(&run(&mut wrk)?.expect_code(0)?.stdout)

@@ -75,7 +75,7 @@ fn shells(mode: Mode, end: End) -> Result<()> {
             && peers.contains(&format!("{} 22", end.address())),
         "{peers}"
     );
-    let bytes = body(&files(), counts().pick(3_000_000, 300_000_000))?;
+    let bytes = body(&files(), counts().pick(3_000_000, 50_000_000))?;
     ensure!(
         shell(&at("body"), "cat")? == bytes,
         "what came back differs"

@@ -1,5 +1,5 @@
 //! curl and wrk on the stack, against an nginx of the kernel's.
-use super::nginx::requests;
+use super::nginx::{TIMEOUT, requests};
 use super::side::{Mode, Side};
 use super::web::Site;
 use crate::stack::cable::{KERNEL, KERNEL_V6, files};
@@ -65,7 +65,8 @@ fn wrk(mode: Mode, scheme: &str) -> Result<()> {
     let (_site, _server) = site()?;
     let url = format!("{scheme}://{KERNEL}/small");
     let time = counts().pick("1s", "20s");
-    let out = side.runs(&["/usr/bin/wrk", "-t2", "-c64", "-d", time, &url])?;
+    let wrk = ["/usr/bin/wrk", "-t2", "-c64", "-d", time, &url];
+    let out = side.runs(&[&wrk[..], &TIMEOUT].concat())?;
     requests(&out.stdout)?;
     side.ends(400)
 }

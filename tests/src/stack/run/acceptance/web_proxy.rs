@@ -2,7 +2,7 @@
 use super::super::running::kernel_has_none;
 use super::super::tools::{body, nginx};
 use super::haproxy::fetch;
-use super::nginx::requests;
+use super::nginx::{TIMEOUT, requests};
 use super::side::{Mode, Side, on_the_kernel};
 use super::web::{processes, started};
 use crate::stack::cable::{KERNEL, STACK, files};
@@ -57,9 +57,8 @@ fn proxies(mode: Mode) -> Result<()> {
     for path in ["small", "closed/small"] {
         let url = format!("http://{at}/{path}");
         let time = counts().pick("1s", "20s");
-        let out = run(&mut on_the_kernel(&[
-            "wrk", "-t1", "-c64", "-d", time, &url,
-        ]))?;
+        let wrk = ["wrk", "-t1", "-c64", "-d", time, &url];
+        let out = run(&mut on_the_kernel(&[&wrk[..], &TIMEOUT].concat()))?;
         requests(&out.expect_code(0)?.stdout)?;
     }
     side.ended(server, Some(Signal::SIGQUIT))?;

@@ -9,9 +9,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
+pub(super) use super::super::running::WATCHDOG;
 
 /// Of instances that are started in this process.
 static ENGINES: AtomicU16 = AtomicU16::new(1);

@@ -1,6 +1,6 @@
 //! nginx's configuration is loaded anew under a steady load: each time other workers, and not one request fails.
 use super::super::running::{kernel_has_none, until};
-use super::super::tools::nginx;
+use super::super::tools::{accept_in_turn, nginx};
 use super::instance::Instance;
 use super::load::under_load;
 use super::upgrades::children;
@@ -11,24 +11,24 @@ use nix::sys::signal::Signal;
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Netns, Nginx};
-    for (name, workers, mutex, reuse) in [
-        ("one_worker", 1, "off", ""),
-        ("two_workers", 2, "off", ""),
-        ("accept_mutex", 2, "on", ""),
-        ("reuseport", 2, "off", " reuseport"),
+    for (name, workers, has_mutex, reuse) in [
+        ("one_worker", 1, false, ""),
+        ("two_workers", 2, false, ""),
+        ("accept_mutex", 2, true, ""),
+        ("reuseport", 2, false, " reuseport"),
     ] {
         let name = format!("stack::pipeline_reloads_nginx_{name}");
         let case = suite.case(name, &[Netns, Nginx], move || {
-            reloads(workers, mutex, reuse)
+            reloads(workers, has_mutex, reuse)
         });
-        case.in_turn().soak = mutex == "off" && workers == 2;
+        case.in_turn().soak = workers == 2 && !has_mutex;
     }
 }
 
 /// Between two of them.
 const ANSWERED: u64 = 200;
 
-fn reloads(workers: usize, mutex: &str, reuse: &str) -> Result<()> {
+fn reloads(workers: usize, has_mutex: bool, reuse: &str) -> Result<()> {
     let instance = Instance::start(&[])?;
     let folder = files().join("nginx");
     std::fs::create_dir_all(&folder)?;
@@ -36,11 +36,9 @@ fn reloads(workers: usize, mutex: &str, reuse: &str) -> Result<()> {
     let listen = format!("listen {STACK}:80{reuse};");
     let more = format!("user root; worker_processes {workers};");
     let plain = nginx(&folder, &listen, &more)?;
-    let config = folder.join("nginx.conf");
-    let text = std::fs::read_to_string(&config)?;
-    let events = format!("events {{ accept_mutex {mutex};");
-    ensure!(text.contains("events {"), "{text}");
-    std::fs::write(&config, text.replace("events {", &events))?;
+    if has_mutex {
+        accept_in_turn(&folder)?;
+    }
     let words = plain.get_args().filter_map(|word| word.to_str());
     let program: Vec<&str> = std::iter::once("/usr/sbin/nginx").chain(words).collect();
     let mut command = instance.run(&[], &program);

@@ -1,6 +1,6 @@
 //! Servers that go on while their processes change: nginx and haproxy.
 use super::super::running::{kernel_has_none, until, words};
-use super::super::tools::{body, nginx};
+use super::super::tools::{accept_in_turn, body, nginx};
 use super::instance::{Instance, WATCHDOG};
 use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
@@ -16,14 +16,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) fn register(suite: &mut Suite) {
     use Requirement::{Curl, Haproxy, Netns, Nginx};
-    for (name, reuse) in [("shared", ""), ("reuseport", " reuseport")] {
-        suite
-            .case(
-                format!("stack::pipeline_upgrades_nginx_{name}"),
-                &[Netns, Nginx, Curl],
-                move || web_server(reuse),
-            )
-            .in_turn();
+    for (name, has_mutex, reuse) in [
+        ("shared", false, ""),
+        ("accept_mutex", true, ""),
+        ("reuseport", false, " reuseport"),
+    ] {
+        let case = suite.case(
+            format!("stack::pipeline_upgrades_nginx_{name}"),
+            &[Netns, Nginx, Curl],
+            move || web_server(has_mutex, reuse),
+        );
+        case.in_turn().soak = has_mutex;
     }
     suite
         .case(
@@ -106,7 +109,7 @@ impl Drop for Daemon<'_> {
 }
 
 /// Reloads, a killed worker, and another program in its place: whoever connects is served.
-fn web_server(reuse: &str) -> Result<()> {
+fn web_server(has_mutex: bool, reuse: &str) -> Result<()> {
     let instance = Instance::start(&[])?;
     let folder = files().join("nginx");
     let bytes = body(&folder, 3_000_000)?;
@@ -117,6 +120,9 @@ fn web_server(reuse: &str) -> Result<()> {
         .get_args()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    if has_mutex {
+        accept_in_turn(&folder)?;
+    }
     // It executes itself by this name, and only as a daemon.
     program.insert(0, "/usr/sbin/nginx".into());
     let config = folder.join("nginx.conf");
