@@ -142,7 +142,7 @@ fn serves(mode: Mode, more: &[&str]) -> Result<()> {
     }
     keeps(|words| ask(End::Stack, words))?;
     let writes = load(End::Stack)?;
-    for _ in 0..counts().pick(2, 50) {
+    for _ in 0..counts().pick(2, 20) {
         ensure!(ask(End::Stack, &["bgsave"])?.contains("started"));
         until("it is saved", || {
             Ok(number(End::Stack, "rdb_bgsave_in_progress")? == 0)
@@ -159,12 +159,12 @@ fn serves(mode: Mode, more: &[&str]) -> Result<()> {
 /// A copy at the other end, begun and carried on while somebody writes, is the same in the end.
 fn copies(mode: Mode, from: End) -> Result<()> {
     let side = Side::new(mode)?;
-    // The copy is sent by the server itself, not by a child: that is how connections of one process are kept.
+    // Otherwise a copy begins after a pause of 5 s (repl-diskless-sync-delay).
     let first = server(&side, from, &["--repl-diskless-sync", "no"])?;
     let writes = load(from)?;
     let to = from.other();
     let second = server(&side, to, &["--replicaof", from.address(), port(from)])?;
-    for _ in 0..counts().pick(2, 50) {
+    for _ in 0..counts().pick(2, 20) {
         until("it is connected", || {
             Ok(ask(to, &["info", "replication"])?.contains("master_link_status:up"))
         })?;
