@@ -21,6 +21,7 @@ mod reused;
 mod running;
 mod signals;
 mod tools;
+mod unlistens;
 
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
@@ -40,6 +41,7 @@ pub(crate) fn register(suite: &mut Suite) {
     resets::register(suite);
     reused::register(suite);
     signals::register(suite);
+    unlistens::register(suite);
     acceptance::jemalloc::register_again(suite);
     pipeline::engines::register_again(suite);
 }

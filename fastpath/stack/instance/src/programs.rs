@@ -41,6 +41,7 @@ mod runs;
 mod settling;
 mod spreading;
 pub mod table;
+mod unlistening;
 pub mod wire;
 
 use connection::{Connection, Means, PIECE, Then};

@@ -52,3 +52,4 @@ mod tick;
 mod ticker;
 mod together;
 mod told;
+mod unlistening;

@@ -3,10 +3,11 @@ use crate::description::{Description, Kind, Undecided};
 use crate::kernel;
 use crate::policy;
 use crate::say::trace;
+use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::{SocketError, SocketKind};
+use hopscope_stack_engine::{SocketError, SocketKind, TcpState};
 use nix::libc;
 
 impl State {
@@ -53,6 +54,17 @@ impl State {
         let local = kernel::address(libc::SYS_getsockname, fd);
         let local = local.and_then(|bytes| address::from_bytes(&bytes));
         matches!(local, Ok(Some(local)) if policy::is_kernels(&self.handed, SocketKind::Tcp, local))
+    }
+
+    /// It may have been shut down since.
+    pub fn listens(&self, index: u32) -> bool {
+        let socket = self.description(index).and_then(Description::socket);
+        let Some(socket) = socket.filter(|socket| socket.listening) else {
+            return false;
+        };
+        let stack = self.stack.as_ref();
+        let info = stack.map(|stack| stack.engine.tcp_info(now(), socket.id));
+        !matches!(info, Some(Ok(info)) if info.state != TcpState::Listen)
     }
 
     fn listen_everywhere(

@@ -45,6 +45,12 @@ impl MadeSockets {
         }
     }
 
+    pub fn listens_no_more(&mut self, name: Name) {
+        if let Some(made) = self.made.get_mut(&name) {
+            made.backlog = None;
+        }
+    }
+
     pub fn set(&mut self, name: Name, (level, number, value): (i32, i32, &[u8])) {
         if let Some(made) = self.made.get_mut(&name) {
             made.options.retain(|(l, n, _)| (*l, *n) != (level, number));

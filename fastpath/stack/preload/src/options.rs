@@ -122,7 +122,7 @@ impl State {
                         SocketKind::Udp => libc::IPPROTO_UDP,
                     });
                 }
-                libc::SO_ACCEPTCONN => return number(i32::from(socket.listening)),
+                libc::SO_ACCEPTCONN => return number(i32::from(self.listens(index))),
                 libc::SO_RCVTIMEO => return span(socket.times.receive),
                 libc::SO_SNDTIMEO => return span(socket.times.send),
                 SO_MEMINFO => return Ok(vec![0; 36]),

@@ -147,6 +147,9 @@ impl State {
         if was_bound {
             // A listener is never writable.
             fill(kernel::borrow(fd));
+        if was_bound {
+            self.empty(fd);
+        }
         }
         Ok(())
     }
@@ -180,6 +183,8 @@ impl State {
             filled,
         };
         self.ask(&request, None).map(drop)
+        // Where it has listened, what woke others up would be read as the peer's bytes.
+        self.empty(fd);
     }
 
     /// One that could not be connected, another time: another socket of the instance, and the same descriptor. Where this process has

@@ -42,6 +42,8 @@ pub struct Connection {
     tells: bool,
     /// Another engine is asked for its connection: until that has answered, it stays.
     held: bool,
+    /// Of one that has listened: the kernel's on the same port, which does not either.
+    pub unlistened: Option<OwnedFd>,
 }
 
 /// What a socket works with.
@@ -81,6 +83,7 @@ impl Connection {
             gone: false,
             tells: true,
             held: false,
+            unlistened: None,
         }
     }
 
@@ -114,8 +117,8 @@ impl Connection {
     }
 
     /// It listens from now on.
-    pub fn into_pair(self) -> OwnedFd {
-        self.pair
+    pub fn into_ends(self) -> (OwnedFd, Option<OwnedFd>) {
+        (self.pair, self.unlistened)
     }
 
     /// connect(2) was called, and so many bytes are in the pair that nobody has written.
@@ -123,6 +126,7 @@ impl Connection {
         self.phase = Phase::Connecting;
         self.filled = filled;
         self.tells = true;
+        self.unlistened = None;
     }
 
     /// Takes what a pair was filled with out again.

@@ -137,6 +137,7 @@ impl Programs {
                 which: Which::There(name),
                 ..
             }
+            | Request::Unlisten { name }
             | Request::SetOption { name, .. }
                 if self.pending.spread.contains(name) =>
             {

@@ -39,6 +39,16 @@ impl Listener {
         }
     }
 
+    /// Accepted, and not taken by the pair.
+    pub fn held(&self) -> Option<&(Accepted, OwnedFd)> {
+        self.held.as_ref()
+    }
+
+    /// It does not listen any more: its pair, and the kernel's listener.
+    pub fn into_ends(self) -> (OwnedFd, Option<OwnedFd>) {
+        (self.pair, self.kernel)
+    }
+
     /// There is room again; true: for another one.
     pub fn has_room(&mut self) -> bool {
         self.room = true;

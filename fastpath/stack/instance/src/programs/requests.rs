@@ -5,12 +5,13 @@ use super::datagram_calls::Opening;
 use super::listener::Listener;
 use super::names::{Kind, Of, Place};
 use super::table::{self, Phase, Row, State};
+use super::unlistening::listen_again;
 use super::wire::{Name, Request, Response, Which};
 use super::{CONNECTION, LISTENER, Programs};
 use crate::sockets::Sockets;
 use hopscope_eventloop::Token;
 use hopscope_stack_abi::{options, tcp_info};
-use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
+use hopscope_stack_engine::{HowToShut, SocketError, SocketId, SocketKind};
 use nix::libc;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::stat::fstat;
@@ -52,6 +53,8 @@ impl Programs {
                 done?;
                 Ok((Response::Socket(name), fd))
             }
+            Request::Unlisten { name } => self.unlisten(sockets, run, name),
+            Request::WakeUp { name } => self.wake_up(run, name),
             Request::SetOption { name, option } => {
                 let id = self.id_of(run, name)?;
                 let option = options::parse(option.0, option.1, &option.2)?;
@@ -317,10 +320,17 @@ impl Programs {
         if place.kind == Kind::Listener {
             return Ok(());
         }
+        let unlistened = self.connections.get(place.key);
+        let unlistened = unlistened.and_then(|one| one.unlistened.as_ref());
+        if let Some(Err(error)) = unlistened.map(|kernel| listen_again(kernel, backlog)) {
+            let _ = sockets.engine.shutdown(sockets.now, id, HowToShut::Read);
+            return Err(error.raw_os_error());
+        }
         let connection = self.connections.remove(place.key).ok_or(libc::ENOTCONN)?;
         let ipv6 = connection.ipv6;
-        let mut listener = Listener::new(id, name, ipv6, connection.into_pair());
-        listener.kernel = kernel;
+        let (pair, unlistened) = connection.into_ends();
+        let mut listener = Listener::new(id, name, ipv6, pair);
+        listener.kernel = kernel.or(unlistened);
         if self.table.has(name.row) {
             let local = sockets.engine.local_address(id).ok();
             let row = Row::new(name.generation, State::of(Phase::Listening), ipv6);

@@ -66,6 +66,14 @@ pub enum Request {
         peer: SocketAddr,
         filled: u32,
     },
+    /// shutdown(2) of a listener: it is bound and no more, as in the kernel.
+    Unlisten {
+        name: Name,
+    },
+    /// Of a socket that does not listen any more: whoever waits there for connections is to wake up.
+    WakeUp {
+        name: Name,
+    },
     SetOption {
         name: Name,
         option: OptionSet,
@@ -130,7 +138,9 @@ impl Request {
                 Which::There(name) => Some(*name),
                 Which::New { .. } => None,
             },
-            Request::SetOption { name, .. }
+            Request::Unlisten { name }
+            | Request::WakeUp { name }
+            | Request::SetOption { name, .. }
             | Request::Option { name, .. }
             | Request::Queued { name }
             | Request::DatagramsBind { name, .. }
@@ -169,12 +179,14 @@ pub enum Whose {
     Nobodys,
 }
 
-/// What a listener's socket carries, with a descriptor each; little-endian numbers.
+/// What a listener's socket carries, with a descriptor each but the last; little-endian numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
     Ours(Name),
     /// The kernel's own.
     Kernel,
+    /// Nothing: it does not listen any more.
+    Unlistened,
 }
 
 impl Accepted {
@@ -185,6 +197,7 @@ impl Accepted {
         let (kind, row, generation) = match self {
             Accepted::Ours(name) => (1_u32, name.row, name.generation),
             Accepted::Kernel => (2, 0, 0),
+            Accepted::Unlistened => (3, 0, 0),
         };
         let mut bytes = [0; Accepted::BYTES];
         for (at, word) in bytes.chunks_exact_mut(4).zip([kind, row, generation]) {
@@ -202,6 +215,7 @@ impl Accepted {
         match kind {
             1 => Some(Accepted::Ours(Name { row, generation })),
             2 => Some(Accepted::Kernel),
+            3 => Some(Accepted::Unlistened),
             _ => None,
         }
     }
@@ -231,7 +245,7 @@ mod tests {
             row: 7,
             generation: 9,
         };
-        for message in [Accepted::Ours(name), Accepted::Kernel] {
+        for message in [Accepted::Ours(name), Accepted::Kernel, Accepted::Unlistened] {
             assert_eq!(Accepted::from_bytes(message.to_bytes()), Some(message));
         }
         assert_eq!(Accepted::from_bytes([0; Accepted::BYTES]), None);

@@ -1,5 +1,5 @@
 //! Addresses, shutdown, and descriptors that come from elsewhere.
-use crate::hooks::memory::{fail, get, is_nowhere, put_address};
+use crate::hooks::memory::{done, fail, get, is_nowhere, put_address};
 use crate::hooks::naming::fresh;
 use crate::hooks::{lock, real};
 use crate::rows;
@@ -30,7 +30,15 @@ pub fn shutdown(fd: c_int, name: Name, how: c_int) -> c_int {
         Phase::Bound => return fail(libc::ENOTCONN) as c_int,
         // It has ended already.
         _ if rows::state(name).errno != 0 => return fail(libc::ENOTCONN) as c_int,
-        Phase::Listening | Phase::Connecting | Phase::Connected | Phase::Free => {}
+        _ if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) => {
+            return fail(libc::EINVAL) as c_int;
+        }
+        Phase::Listening if how == libc::SHUT_WR => return 0,
+        Phase::Listening => {
+            let unlistened = lock::with(|state| state.unlisten(name, fd));
+            return done(unlistened.and_then(|done| done).map(|()| 0)) as c_int;
+        }
+        Phase::Connecting | Phase::Connected | Phase::Free => {}
     }
     if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
         let _ = lock::with(|state| {

@@ -148,11 +148,11 @@ pub unsafe fn accept4(
     len: *mut socklen_t,
     flags: c_int,
 ) -> c_int {
-    if rows::state(listener).phase != Phase::Listening {
-        return fail(libc::EINVAL) as c_int;
-    }
     let until = span(fd, libc::SO_RCVTIMEO).map(|span| now() + span);
     let (new, what) = loop {
+        if rows::state(listener).phase != Phase::Listening {
+            return fail(libc::EINVAL) as c_int;
+        }
         let came = match accepted(fd, listener) {
             // In the place of a listener whose instance has gone.
             Err(libc::ENOTSOCK) => match lock::with(|state| state.look_for_return(fd)) {
@@ -189,6 +189,7 @@ pub unsafe fn accept4(
             rows::row(name).map(|row| row.address(false).to_vec())
         }
         Accepted::Kernel => kernel::address(libc::SYS_getpeername, new).ok(),
+        Accepted::Unlistened => None,
     };
     // SAFETY: as libc's.
     unsafe { put_address(&peer.unwrap_or_default(), from, len) };
@@ -230,6 +231,14 @@ fn accepted(fd: c_int, listener: Name) -> Result<(c_int, Accepted), c_int> {
         });
     };
     match (Accepted::from_bytes(message), passed.fds.pop()) {
+        (Some(Accepted::Unlistened), None) => {
+            // It is for all who wait, and this call was under way before it was told.
+            if rows::state(listener).phase == Phase::Bound {
+                let _ = lock::with(|state| state.wake_those_at(listener));
+                return Err(libc::EINVAL);
+            }
+            accepted(fd, listener)
+        }
         (Some(what), Some(new)) => Ok((new.into_raw_fd(), what)),
         // Another thread took the last number.
         _ if passed.cut => Err(libc::EMFILE),
