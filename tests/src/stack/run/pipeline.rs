@@ -6,6 +6,7 @@ mod datagrams;
 mod ends;
 pub(super) mod engines;
 mod faults;
+mod full;
 mod handed_on;
 pub(super) mod instance;
 mod killed;
@@ -25,6 +26,7 @@ pub(crate) fn register(suite: &mut Suite) {
     ends::register(suite);
     engines::register(suite);
     faults::register(suite);
+    full::register(suite);
     handed_on::register(suite);
     killed::register(suite);
     ports::register(suite);

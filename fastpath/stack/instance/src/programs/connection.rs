@@ -7,6 +7,7 @@ use hopscope_stack_engine::{Linger, SocketError, SocketId, SocketOption};
 use nix::sys::epoll::EpollFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -232,6 +233,10 @@ impl Connection {
         if self.gone && self.program_ended && self.unsent.is_empty() {
             return Ok(Then::Over);
         }
+        // The peer may wait for what is not read here, as this one for room there: a socket that is connected to itself does.
+        if self.gone && !busy && self.has_unread(with.sockets)? {
+            return Err(self.reset(with.sockets));
+        }
         // A reset behind the peer's last byte, which nothing more is read of.
         if self.peer_ended
             && with.sockets.engine.readiness(self.id)?.error
@@ -279,14 +284,23 @@ impl Connection {
                 self.readable = false;
                 Ok(false)
             }
-            // It was closed with bytes that nobody had read: a reset (RFC 2525, 2.17).
-            Err(_) => {
-                let reset = SocketOption::Linger(Linger::Reset);
-                let sockets = &mut *with.sockets;
-                let _ = sockets.engine.set_option(sockets.now, self.id, reset);
-                Err(SocketError::Reset)
-            }
+            // It was closed with bytes that nobody had read.
+            Err(_) => Err(self.reset(with.sockets)),
         }
+    }
+
+    /// RFC 2525, 2.17.
+    fn reset(&self, sockets: &mut Sockets<'_>) -> SocketError {
+        let reset = SocketOption::Linger(Linger::Reset);
+        let _ = sockets.engine.set_option(sockets.now, self.id, reset);
+        SocketError::Reset
+    }
+
+    /// Of one whose program is gone: what has come for it, here and in its end of the pair, where the kernel tells of it behind the
+    /// program's bytes, which there may be no room for.
+    fn has_unread(&self, sockets: &Sockets<'_>) -> Result<bool, SocketError> {
+        let is_reset = || matches!(socket_error(&self.pair), Ok(Err(Errno::CONNRESET)));
+        Ok(sockets.engine.unread_bytes(self.id)? > 0 || is_reset())
     }
 
     fn send(
