@@ -188,6 +188,11 @@ fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
                 .kept()
                 .map(|kept| inherited(kept.as_fd()))
                 .transpose()?,
+            claims: device
+                .claims
+                .iter()
+                .map(|claim| inherited(claim.as_fd()))
+                .collect::<anyhow::Result<_>>()?,
         },
         engine: args.link.handed(device)?,
     })

@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod acceptance;
 mod any_port;
 mod around;
+mod claims;
 mod cpython;
 mod datagram_tools;
 mod datagrams;
@@ -26,6 +27,7 @@ mod unlistens;
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
     around::register(suite);
+    claims::register(suite);
     cpython::register(suite);
     acceptance::register(suite);
     datagrams::register(suite);

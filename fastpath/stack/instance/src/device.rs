@@ -1,11 +1,12 @@
 //! A port with what the engine has to know of it.
-use crate::{InstanceError, LinkMtu};
+use crate::{InstanceError, LinkMtu, claim};
 use hopscope_netio::{
     Accepts, DeviceInfo, Kept, OpenOptions, PacketIo, PacketOptions, PacketPort, PortError,
     PortName, TapOptions, TapPort,
 };
 use hopscope_stack_engine::config::{Medium, TxOffload};
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
 /// That a packet socket's ring holds: of 9,000 connections that send at once, each its request.
 pub const RECEIVE_FRAMES: usize = 8_192;
@@ -20,6 +21,8 @@ pub struct Device {
     /// What keeps packets to the stack from the kernel, or why nothing does. Of several engines' devices the first has it; of ports that
     /// share nothing with the kernel none.
     pub kept: Option<Result<Kept, PortError>>,
+    /// What has the addresses for this stack alone. Of several engines' devices the first has it.
+    pub claims: Vec<OwnedFd>,
 }
 
 impl Device {
@@ -43,7 +46,7 @@ pub struct Wanted {
 /// address of ours, from which a TAP device's far end has its Ethernet address.
 ///
 /// # Errors
-/// As the port's; a port of that kind has one queue; an address is the kernel's.
+/// As the port's; a port of that kind has one queue; an address is the kernel's, or another stack's.
 pub fn open(
     name: &PortName,
     engines: u16,
@@ -57,6 +60,8 @@ pub fn open(
         }
     }
     let ports = ports(name, engines, wanted.offload)?;
+    let claims = name.device().map(|device| claim::all(device, addresses));
+    let claims = claims.transpose()?.unwrap_or_default();
     let info = name.device().map(DeviceInfo::of).transpose()?;
     // The kernel's end of a TAP device has the device's address: ours is another.
     let own = info.filter(|_| !matches!(name, PortName::Tap { .. }));
@@ -87,9 +92,13 @@ pub fn open(
                 segmentation_v6: can,
             },
             kept: None,
+            claims: Vec::new(),
         }
     };
     let mut devices: Vec<Device> = ports.into_iter().map(device).collect();
+    if let Some(first) = devices.first_mut() {
+        first.claims = claims;
+    }
     if let (PortName::Packet { device }, Some(first)) = (name, devices.first_mut()) {
         first.kept = Some(Kept::from_kernel(device, addresses));
     }

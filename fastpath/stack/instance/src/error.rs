@@ -18,6 +18,14 @@ pub enum InstanceError {
     )]
     AddressInUse { address: IpAddr, device: String },
     #[error(
+        "{address} is another stack's on {device}{whose}: both would answer; choose another address, or end that one"
+    )]
+    OtherStack {
+        address: IpAddr,
+        device: String,
+        whose: String,
+    },
+    #[error(
         "an MTU of {asked} is beyond {device}'s, which is {most}: `ip link set {device} mtu {asked}`, or choose less"
     )]
     MtuBeyondDevice {

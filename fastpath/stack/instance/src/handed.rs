@@ -81,6 +81,8 @@ pub struct HandedPort {
     pub gso: bool,
     /// What keeps packets from the kernel, as long as it is open.
     pub kept: Option<i32>,
+    /// What has its addresses for this stack alone, as long as they are open.
+    pub claims: Vec<i32>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -128,6 +130,7 @@ impl Handed {
         match &self.stack {
             HandedStack::Inline(inline) => std::iter::once(inline.port.fd)
                 .chain(inline.port.kept)
+                .chain(inline.port.claims.iter().copied())
                 .collect(),
             HandedStack::Instance(instance) => vec![instance.door, instance.table],
         }

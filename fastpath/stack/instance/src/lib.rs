@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+mod claim;
 pub mod client;
 pub mod command;
 pub mod device;

@@ -124,6 +124,7 @@ fn end(
         mtu: LinkMtu::new(MTU, None),
         offload: TxOffload::default(),
         kept: None,
+        claims: Vec::new(),
     };
     Ok(InstancePlan {
         device,

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Instant;
 
-pub(super) use super::super::running::WATCHDOG;
+pub(crate) use super::super::running::WATCHDOG;
 
 /// Of instances that are started in this process.
 static ENGINES: AtomicU16 = AtomicU16::new(1);
@@ -112,7 +112,7 @@ impl Instance {
         ENGINES.load(Ordering::Relaxed)
     }
 
-    pub(super) fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.serving.pid()
     }
 
