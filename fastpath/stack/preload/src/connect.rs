@@ -24,6 +24,7 @@ impl State {
             shut: None,
             times: Times::default(),
         };
+        self.keep_spares();
         let description = Description::new(Kind::Undecided(undecided), nonblocking);
         self.describe(fd, description).is_some()
     }

@@ -30,12 +30,15 @@ impl State {
             false => 0,
         };
         for _ in 0..tries {
-            let Some((port, _held)) = self.free_port(local) else {
+            let Some((port, held)) = self.free_port(local) else {
                 break;
             };
             let mut at = bytes.to_vec();
             at[2..4].copy_from_slice(&port.to_be_bytes());
-            match kernel::bind(fd, &at) {
+            let bound = kernel::bind(fd, &at);
+            drop(held);
+            self.keep_spares();
+            match bound {
                 Err(libc::EADDRINUSE) => {}
                 bound => return bound.map(drop),
             }

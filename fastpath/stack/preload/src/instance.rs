@@ -5,6 +5,7 @@ use crate::made::MadeSockets;
 use crate::numbers::out_of_the_way;
 use crate::rows;
 use crate::say::{once, say};
+use crate::spares::Spares;
 use crate::table::{self, Entry};
 use hopscope_stack_instance::handed::{HandedInstance, Reach};
 use hopscope_stack_instance::programs::joining::{JoinError, join};
@@ -30,6 +31,7 @@ pub struct Instance {
     reach: Reach,
     /// Where this process asks, once it has.
     channel: Option<OwnedFd>,
+    spares: Spares,
     taken: Marks,
     shut: Marks,
     /// Of sockets of UDP: up to which of their errors a call has returned them.
@@ -60,6 +62,7 @@ impl Instance {
             handed: handed.clone(),
             reach: reach.clone(),
             channel: None,
+            spares: Spares::default(),
             taken: Marks::default(),
             shut: Marks::default(),
             heard: HashMap::new(),
@@ -128,12 +131,23 @@ impl Instance {
             let (ours, theirs) = pair.map_err(|errno| Failure::Errno(errno.raw_os_error()))?;
             let sent = passing::send(&self.door, &[1], &[theirs.as_fd()], SendFlags::empty());
             sent.map_err(|_| Failure::Gone)?;
+            drop(theirs);
             let ours = out_of_the_way(ours.into_raw_fd()).map_err(Failure::Errno)?;
             table::set(ours, Entry::Internal);
             self.channel = Some(kernel::own(ours));
         }
         let channel = self.channel.as_ref().map(AsFd::as_fd);
         channel.ok_or(Failure::Errno(libc::EIO))
+    }
+
+    /// For an answer, and for both ends of a channel where there is none yet.
+    pub fn keep_spares(&mut self) {
+        let many = 1 + usize::from(self.channel.is_none());
+        self.spares.keep(many, self.door.as_raw_fd());
+    }
+
+    pub fn has_spares(&self) -> bool {
+        !self.spares.is_empty()
     }
 
     /// # Errors
@@ -196,6 +210,11 @@ impl Instance {
         request: &Request,
         fd: Option<BorrowedFd<'_>>,
     ) -> Result<(Response, Option<OwnedFd>), Failure> {
+        let may_answer_with_one =
+            request.name().is_none() || matches!(request, Request::DatagramsKernel { .. });
+        if self.channel.is_none() || may_answer_with_one {
+            self.spares.give_up();
+        }
         let channel = self.channel()?;
         let fds: Vec<_> = fd.into_iter().collect();
         let bytes = wire::to_bytes(request);

@@ -44,6 +44,7 @@ mod set;
 mod sets;
 mod sleep;
 mod sleeper;
+mod spares;
 mod stack;
 mod state;
 mod step;

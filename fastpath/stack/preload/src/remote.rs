@@ -20,7 +20,7 @@ use nix::libc;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 impl State {
     pub fn ask(
@@ -29,7 +29,18 @@ impl State {
         fd: Option<BorrowedFd<'_>>,
     ) -> Result<(Response, Option<OwnedFd>), i32> {
         let instance = self.instance.as_mut().ok_or(libc::EIO)?;
-        instance.ask(request, fd)
+        let answer = instance.ask(request, fd);
+        // What comes with it has its place first.
+        if !matches!(answer, Ok((_, Some(_)))) && !instance.has_spares() {
+            instance.keep_spares();
+        }
+        answer
+    }
+
+    pub fn keep_spares(&mut self) {
+        if let Some(instance) = &mut self.instance {
+            instance.keep_spares();
+        }
     }
 
     /// A call of the kernel, and once more where the instance still has what was closed: of the kernel's listeners and sockets of
@@ -95,11 +106,7 @@ impl State {
             },
             backlog: backlog.max(0) as u32,
         };
-        let kernel = match kernel_too {
-            true => Some(kernel::own(kernel::again(fd)? as i32)),
-            false => None,
-        };
-        let kernel = kernel.as_ref().map(AsFd::as_fd);
+        let kernel = kernel_too.then(|| kernel::borrow(fd));
         let name = self.make_there(index, undecided, (&request, kernel), Entry::Instance)?;
         self.remember(name, undecided, local, (Some(backlog), kernel_too));
         Ok(())
@@ -140,6 +147,9 @@ impl State {
             backlog: backlog.max(0) as u32,
         };
         let was_bound = rows::state(name).phase == Phase::Bound;
+        if was_bound {
+            self.empty(fd);
+        }
         self.ask(&request, None)?;
         if let Some(instance) = &mut self.instance {
             instance.made.listens(name, backlog);
@@ -147,9 +157,6 @@ impl State {
         if was_bound {
             // A listener is never writable.
             fill(kernel::borrow(fd));
-        if was_bound {
-            self.empty(fd);
-        }
         }
         Ok(())
     }
@@ -176,6 +183,8 @@ impl State {
         if anew {
             return self.connect_anew(name, fd, peer);
         }
+        // Where it has listened, what woke others up would be read as the peer's bytes.
+        self.empty(fd);
         let filled = fill(kernel::borrow(fd)) as u32;
         let request = Request::Connect {
             which: Which::There(name),
@@ -183,8 +192,6 @@ impl State {
             filled,
         };
         self.ask(&request, None).map(drop)
-        // Where it has listened, what woke others up would be read as the peer's bytes.
-        self.empty(fd);
     }
 
     /// One that could not be connected, another time: another socket of the instance, and the same descriptor. Where this process has
@@ -209,7 +216,10 @@ impl State {
         if let (Some(made), Some(instance)) = (made, &mut self.instance) {
             instance.made.insert(next, made);
         }
-        put_in_place(&pair, fd, next)
+        let placed = put_in_place(&pair, fd, next);
+        drop(pair);
+        self.keep_spares();
+        placed
     }
 
     pub fn set_option_there(&mut self, name: Name, option: (i32, i32, &[u8])) -> Result<(), i32> {
@@ -323,6 +333,8 @@ impl State {
         for fd in &fds {
             put(&pair, *fd)?;
         }
+        drop(pair);
+        self.keep_spares();
         // Sets that they are in are the kernel's, too, from now on.
         self.leave_to_kernel(index);
         for fd in &fds {

@@ -13,7 +13,7 @@ use hopscope_stack_engine::{HowToShut, SocketKind};
 use hopscope_stack_instance::programs::wire::{Name, Request};
 use nix::libc;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 impl State {
     /// At `local`; without, at every address, with the port that the kernel's socket has or gets.
@@ -35,11 +35,10 @@ impl State {
             options: undecided.options.clone(),
             wants: wants.to_bits(),
         };
-        let kernel = kernel::own(kernel::again(fd)? as i32);
         let name = self.make_there(
             index,
             undecided,
-            (&request, Some(kernel.as_fd())),
+            (&request, Some(kernel::borrow(fd))),
             Entry::Datagrams,
         )?;
         if let Some(how) = undecided.shut {

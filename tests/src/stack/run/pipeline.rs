@@ -18,6 +18,7 @@ mod reloads_nginx;
 mod returning;
 mod served;
 mod upgrades;
+mod used_up;
 mod waits;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -36,5 +37,6 @@ pub(crate) fn register(suite: &mut Suite) {
     returning::register(suite);
     served::register(suite);
     upgrades::register(suite);
+    used_up::register(suite);
     waits::register(suite);
 }
