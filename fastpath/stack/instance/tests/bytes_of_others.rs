@@ -377,13 +377,14 @@ proptest! {
     }
 
     #[test]
-    fn connections_are_taken_or_refused(bytes in any::<[u8; Accepted::BYTES]>(), kind in 0..4_u8) {
+    fn connections_are_taken_or_refused(bytes in any::<[u8; Accepted::BYTES]>(), kind in 0..5_u8) {
         let mut message = bytes;
         message[..4].copy_from_slice(&[kind, 0, 0, 0]);
         match Accepted::from_bytes(message) {
             Some(accepted @ Accepted::Ours(_)) => prop_assert_eq!(accepted.to_bytes(), message),
             Some(Accepted::Kernel) => prop_assert_eq!(kind, 2),
-            None => prop_assert!(kind == 0 || kind == 3),
+            Some(Accepted::Unlistened) => prop_assert_eq!(kind, 3),
+            None => prop_assert!(kind == 0 || kind == 4),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Only what hangs takes so long.
-pub(super) const WATCHDOG: Duration = Duration::from_secs(60);
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// A cable, the stack's address on no device.
 pub(super) fn cable() -> Result<()> {

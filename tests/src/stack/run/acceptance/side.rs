@@ -96,7 +96,12 @@ impl Side {
         self.starts_at(End::Stack, program, ready)
     }
 
-    pub(in super::super) fn starts_at(&self, end: End, program: &[&str], ready: &Path) -> Result<Program> {
+    pub(in super::super) fn starts_at(
+        &self,
+        end: End,
+        program: &[&str],
+        ready: &Path,
+    ) -> Result<Program> {
         let mut command = self.command_at(end, program);
         self.spawns_at(end, command.stdout(Stdio::null()), |command| {
             Target::spawn_with_ready_file(command, ready)

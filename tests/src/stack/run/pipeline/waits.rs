@@ -1,7 +1,5 @@
 //! Calls that wait, and events: the same as on the kernel's stack.
 use super::super::differential::{CALLS_FLAGS, Of, the_same_connects, the_same_programs};
-use super::super::running::python;
-use super::super::running::words;
 use super::instance::Instance;
 use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
