@@ -179,8 +179,8 @@ fn netcat() -> Result<()> {
     ensure!(echo.wait()?.success(), "the server failed");
     // Servers on the stack, clients of the kernel's.
     for server in [
-        format!("socat UDP-RECVFROM:7,bind={STACK} EXEC:cat"),
-        format!("socat UDP-LISTEN:7,bind={STACK} EXEC:cat"),
+        format!("exec socat UDP-RECVFROM:7,bind={STACK} EXEC:cat"),
+        format!("exec socat UDP-LISTEN:7,bind={STACK} EXEC:cat"),
         format!(
             "nc -u -l -w1 {STACK} 7 > {}/heard; cat {0}/heard > /dev/null",
             files().display()
