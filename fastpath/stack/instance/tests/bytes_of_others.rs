@@ -269,7 +269,7 @@ impl Written {
 
 fn handed_over() -> Vec<u8> {
     let text = format!(
-        r#"{{"version":"{}","stack":{{"Inline":{{"port":{{"device":"near","index":3,"fd":4,"max_frame_len":65536,"receive_frames":8192,"gso":true,"kept":5}},
+        r#"{{"version":"{}","stack":{{"Inline":{{"port":{{"device":"near","index":3,"fd":4,"max_frame_len":65536,"receive_frames":8192,"gso":true,"kept":5,"claims":[6]}},
         "engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":true,"lan":false,"cubic":true}}}}}},
         "reach":{{"addresses":[["10.0.0.2",24],["fd00::2",64]],"routes":[["0.0.0.0",0,"10.0.0.1"]]}},
         "policy":{{"wildcard_is_stack":true,"rules":[{{"whose":"Kernel","program":"sshd","udp":false,"call":"Bind","address":["10.0.0.0",8],"ports":[[22,22]]}}]}},
@@ -306,7 +306,7 @@ fn nested_messages_are_refused() {
 fn what_is_handed_over_is_read_by_its_own_version_alone() {
     let text = String::from_utf8(handed_over()).unwrap();
     let handed: Handed = handed::parse(text.as_bytes()).unwrap();
-    assert_eq!(handed.descriptors(), [4, 5]);
+    assert_eq!(handed.descriptors(), [4, 5, 6]);
     assert_eq!(handed.reach.addresses.len(), 2);
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     let other = text.replace(&version, "\"version\":\"0.0.9\"");

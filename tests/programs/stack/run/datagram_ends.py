@@ -1,6 +1,7 @@
 """What becomes of a socket of UDP in unusual hands: HOW ADDRESS-OF-THE-STACK OF-THE-KERNEL."""
 import array
 import ctypes
+import mmap
 import errno
 import os
 import select
@@ -136,7 +137,11 @@ def orphan():
 def hostile():
     """Writes what is no datagram to its end, round the library, and what would come from elsewhere."""
     server = bound()
-    libc = ctypes.CDLL(None)
+    # mov rax, rdi; mov rdi, rsi; mov rsi, rdx; mov rdx, rcx; syscall; ret: calls by number are taken, too.
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(bytes.fromhex("4889f84889f74889d64889ca0f05c3"))
+    kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_size_t)
+    call = kind(ctypes.addressof(ctypes.c_char.from_buffer(code)))
     write = 1
     peer = socket.inet_aton(kernel)
     head = bytearray(48)
@@ -148,8 +153,8 @@ def hostile():
     forged[24:28] = socket.inet_aton("10.0.0.77")
     all_bits = [bytes([kind, flags]) + bytes(46) for kind in range(4) for flags in range(256)]
     for text in [b"", b"x", bytes(47), bytes(48), b"\xff" * 48, b"\xff" * 66_000, bytes(forged) + b"forged", *all_bits]:
-        libc.syscall(write, server.fileno(), text, len(text))
-    libc.syscall(write, server.fileno(), bytes(head) + b"honest", 54)
+        call(write, server.fileno(), text, len(text))
+    call(write, server.fileno(), bytes(head) + b"honest", 54)
     print("done", flush=True)
     # It answers still, behind the errors of what was refused.
     while True:

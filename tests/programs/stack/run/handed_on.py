@@ -81,6 +81,7 @@ elif how == "gives":
     ready()
     connection, _ = server.accept()
     assert connection.recv(3) == b"one"
+    connection.sendall(b"1")
     select.select([server], [], [])
     taker, _ = door.accept()
     rights = array.array("i", [one.fileno() for one in (server, connection, datagrams)])

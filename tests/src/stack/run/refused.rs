@@ -55,7 +55,7 @@ fn another_version() -> Result<()> {
     let of = |version: &str| {
         format!(
             r#"{{"version":"{version}","stack":{{"Inline":{{"port":{{"device":"near","index":1,"fd":-1,"max_frame_len":65536,
-            "receive_frames":64,"gso":false,"kept":null}},"engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":false,
+            "receive_frames":64,"gso":false,"kept":null,"claims":[]}},"engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":false,
             "lan":false,"cubic":true}}}}}},"reach":{{"addresses":[],"routes":[]}},
             "policy":{{"wildcard_is_stack":false,"rules":[]}},"trace":false}}"#
         )

@@ -32,25 +32,17 @@ fn look(state: &mut State, fds: &mut [pollfd]) -> (i32, Vec<u32>) {
     (ready, ours)
 }
 
-/// The kernel's of `fds`, with others left out (-1).
-fn kernels(fds: &[pollfd], epolls: &mut Vec<(usize, c_int)>) -> Vec<pollfd> {
-    let mut all: Vec<pollfd> = fds.to_vec();
-    for (at, poll) in all.iter_mut().enumerate() {
-        if is_ours(poll.fd) {
-            // An epoll descriptor is also the kernel's.
-            if matches!(poll_kind(poll.fd), Some(true)) {
-                epolls.push((at, poll.fd));
-            } else {
-                poll.fd = -1;
-            }
-        }
-        poll.revents = 0;
-    }
-    all
-}
-
-fn poll_kind(fd: c_int) -> Option<bool> {
-    lock::with(|state| state.index_of(fd).map(|index| state.is_epoll(index))).ok()?
+/// The kernel's of `fds`, with others left out (-1). An epoll descriptor is also the kernel's.
+fn kernels(state: &State, fds: &[pollfd]) -> Vec<pollfd> {
+    let is_left_out = |fd| {
+        let index = state.index_of(fd).filter(|_| is_ours(fd));
+        index.is_some_and(|index| !state.is_epoll(index))
+    };
+    let of_kernel = |poll: &pollfd| match is_left_out(poll.fd) {
+        true => watch(-1, 0),
+        false => watch(poll.fd, poll.events),
+    };
+    fds.iter().map(of_kernel).collect()
 }
 
 /// # Safety
@@ -62,10 +54,9 @@ pub unsafe fn poll_both(
 ) -> Result<i32, i32> {
     let held = (!matches!(limit, Limit::Now)).then(Held::new);
     let mask = held.as_ref().map_or(mask, |held| held.mask(mask));
-    let mut epolls = Vec::new();
-    let kernel_fds = kernels(fds, &mut epolls);
     loop {
-        let (mut ready, ours) = lock::with(|state| {
+        // Whose they are may be decided while this waits: another thread connects one.
+        let (mut ready, mut theirs) = lock::with(|state| {
             state.claim();
             state.turn();
             let mut found = look(state, fds);
@@ -74,10 +65,9 @@ pub unsafe fn poll_both(
             }
             state.together.begin_round(found.0.max(0) as usize);
             state.mind_the_leader();
-            found
+            (found.0, kernels(state, fds))
         })?;
         // The kernel's, now; and signals that wait for this mask.
-        let mut theirs = kernel_fds.clone();
         if ready > 0 || matches!(limit, Limit::Now) {
             if kernel::poll_now(&mut theirs)? > 0 {
                 ready += merge(fds, &theirs);
@@ -86,12 +76,15 @@ pub unsafe fn poll_both(
         }
         let nap = lock::with(|state| {
             // What happened between.
-            if look(state, fds).0 > 0 {
+            let (ready, ours) = look(state, fds);
+            if ready > 0 {
                 return Ok(None);
             }
-            state.fall_asleep(ours, limit.at()).map(Some)
+            let theirs = kernels(state, fds);
+            let nap = state.fall_asleep(ours, limit.at())?;
+            Ok::<_, i32>(Some((nap, theirs)))
         })??;
-        let Some(mut nap) = nap else {
+        let Some((mut nap, theirs)) = nap else {
             continue;
         };
         let mut wait = Nap {
