@@ -73,7 +73,8 @@ impl State {
             }
             (libc::EPOLL_CTL_MOD, Some(place)) => {
                 // As Linux: one that is woken alone stays so.
-                if events & libc::EPOLLEXCLUSIVE as u32 != 0 {
+                let exclusive = libc::EPOLLEXCLUSIVE as u32;
+                if (events | set.events(place)) & exclusive != 0 {
                     return Err(libc::EINVAL);
                 }
                 set.modify(place, events, data);

@@ -95,6 +95,12 @@ impl Set {
         }
     }
 
+    /// What it was added for, or changed to.
+    pub fn events(&self, place: u32) -> u32 {
+        let interest = self.interests.get(place as usize).copied().flatten();
+        interest.map_or(0, |interest| interest.events)
+    }
+
     /// A connection to accept, or bytes.
     pub fn waits_for_in(&self, place: u32) -> bool {
         let interest = self.interests.get(place as usize).copied().flatten();

@@ -104,6 +104,8 @@ static void waiting(void) {
     event.events = EPOLLIN | EPOLLEXCLUSIVE;
     printf("EPOLLEXCLUSIVE: %s", said(epoll_ctl(exclusive, EPOLL_CTL_ADD, served, &event)));
     printf(" %s", said(epoll_ctl(exclusive, EPOLL_CTL_MOD, served, &event)));
+    event.events = EPOLLIN;
+    printf(" %s", said(epoll_ctl(exclusive, EPOLL_CTL_MOD, served, &event)));
     printf(" %s\n", said(epoll_wait(exclusive, &found, 1, 60000)));
     event.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT;
     printf("once: %s\n", said(epoll_ctl(exclusive, EPOLL_CTL_ADD, client, &event)));

@@ -58,6 +58,18 @@ for _ in range(20):
     found = read(client)
     assert found == whole, f"read late: {found}"
 
+    # Behind its own end.
+    client, served = pair()
+    served.shutdown(socket.SHUT_WR)
+    assert client.recv(1) == b""
+    client.sendall(b"request")
+    select.select([served], [], [], 60)
+    served.close()
+    watched = select.poll()
+    watched.register(client, 0)
+    assert watched.poll(60_000), "no reset"
+    client.close()
+
     with socket.socket() as again:
         refused = [name(lambda: again.connect((address, 9))) for _ in range(3)]
         assert refused == ["ECONNREFUSED"] * 3, refused

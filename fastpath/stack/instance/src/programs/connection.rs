@@ -231,7 +231,11 @@ impl Connection {
             }
         }
         if self.gone && self.program_ended && self.unsent.is_empty() {
-            return Ok(Then::Over);
+            // Behind its own end nothing else tells of it.
+            return match self.has_unread(with.sockets)? {
+                true => Err(self.reset(with.sockets)),
+                false => Ok(Then::Over),
+            };
         }
         // The peer may wait for what is not read here, as this one for room there: a socket that is connected to itself does.
         if self.gone && !busy && self.has_unread(with.sockets)? {
