@@ -76,7 +76,7 @@ fn script_of(path: &Path) -> Result<Option<PathBuf>, Unseen> {
     let failed = |error| Unseen::File(path.into(), error);
     let mut start = [0; LINE_MAX];
     let file = File::open(path).map_err(failed)?;
-    // A system call that libc has no other name for: the library's own hooks call this.
+    // By pread(2), for which the library, which calls this, has no hook.
     let len = file.read_at(&mut start, 0).map_err(failed)?;
     let Some(line) = start[..len].strip_prefix(b"#!") else {
         return Ok(None);

@@ -130,7 +130,7 @@ unsafe fn epoll_both(
             }
             state.mind_the_leader();
         })?;
-        // What the stack had ready was not for this set: nothing is reported twice.
+        // What the stack had in its list is not ready any more: the kernel's may have all the room.
         if share < most && found.is_empty() && theirs == Ok(0) {
             // SAFETY: as before.
             theirs = unsafe { of_kernel(epoll, events, most) };

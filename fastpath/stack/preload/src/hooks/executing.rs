@@ -44,20 +44,36 @@ fn value<'a>(entry: &'a CStr, name: &str) -> Option<&'a [u8]> {
     value.strip_prefix(b"=")
 }
 
-/// Memory that goes with the program. Nothing of the allocator's: the thread may be that of a child whose parent held its lock.
-fn mapped(len: usize) -> Option<*mut u8> {
-    let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, usize::MAX, 0]) };
-    at.ok().map(|at| at as *mut u8)
+/// Memory for an environment, until the call that takes it has returned. Nothing of the allocator's: the thread may be that of a child
+/// whose parent held its lock.
+struct Mapped {
+    at: *mut u8,
+    len: usize,
+}
+
+impl Mapped {
+    fn new(len: usize) -> Option<Mapped> {
+        let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let how = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let at = unsafe { kernel::call(libc::SYS_mmap, [0, len, access, how, usize::MAX, 0]) };
+        let at = at.ok()? as *mut u8;
+        Some(Mapped { at, len })
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's.
+        let _ = unsafe { kernel::call(libc::SYS_munmap, [self.at as usize, self.len, 0, 0, 0, 0]) };
+    }
 }
 
 /// The environment with ours, in memory of its own; `None`: it has them, or there is no memory.
 ///
 /// # Safety
 /// `environment` is an array of strings that ends with null.
-unsafe fn completed(environment: Strings) -> Option<Strings> {
+unsafe fn completed(environment: Strings) -> Option<Mapped> {
     let own = OWN.get()?;
     let library = library(own);
     let (mut count, mut preload, mut configured) = (0, None, false);
@@ -85,7 +101,8 @@ unsafe fn completed(environment: Strings) -> Option<Strings> {
     let array = (count + own.len() + 1) * size_of::<*const c_char>();
     // With the name, `=`, `:` and the end.
     let text = preload.map_or(0, |(_, others)| library.len() + others.len()) + PRELOAD.len() + 3;
-    let at = mapped(array + text)?;
+    let mapped = Mapped::new(array + text)?;
+    let at = mapped.at;
     let all = at.cast::<*const c_char>();
     // SAFETY: the mapping has room for all of them, the null at the end, which it begins as, and the text behind.
     unsafe {
@@ -107,7 +124,7 @@ unsafe fn completed(environment: Strings) -> Option<Strings> {
             }
         }
     }
-    Some(all)
+    Some(mapped)
 }
 
 /// Before another program is in this one's place, or in a child's. Not in a child that has its parent's memory (CLONE_VM), or that
@@ -117,9 +134,9 @@ fn is_to_look() -> bool {
 }
 
 /// What waits for more leaves, and what the next program cannot go on with is said.
-fn before_exec(path: Option<PathBuf>) {
+fn before_exec(path: impl FnOnce() -> Option<PathBuf>) {
     if is_to_look() {
-        say_whether_seen(path);
+        say_whether_seen(path());
         let _ = lock::with(|state| state.before_exec());
     }
 }
@@ -148,14 +165,21 @@ unsafe fn in_path(file: *const c_char) -> Option<PathBuf> {
     unseen::find(file, path.unwrap_or_default()).ok()
 }
 
+/// The call with an environment that has ours.
+///
 /// # Safety
 /// As of libc's calls.
-unsafe fn environment_for(environment: Strings) -> Strings {
+unsafe fn with_ours(environment: Strings, call: impl FnOnce(Strings) -> c_int) -> c_int {
     if !lock::is_filled() || environment.is_null() {
-        return environment;
+        return call(environment);
     }
     // SAFETY: the caller's promise.
-    unsafe { completed(environment) }.unwrap_or(environment)
+    let mapped = unsafe { completed(environment) };
+    call(
+        mapped
+            .as_ref()
+            .map_or(environment, |mapped| mapped.at.cast()),
+    )
 }
 
 #[unsafe(no_mangle)]
@@ -165,9 +189,13 @@ pub(super) unsafe extern "C-unwind" fn execve(
     environment: Strings,
 ) -> c_int {
     // SAFETY: as libc's.
-    before_exec(unsafe { text(path) }.map(PathBuf::from));
+    before_exec(|| unsafe { text(path) }.map(PathBuf::from));
     // SAFETY: as libc's.
-    unsafe { real::execve(path, arguments, environment_for(environment)) }
+    unsafe {
+        with_ours(environment, |environment| {
+            real::execve(path, arguments, environment)
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -183,9 +211,13 @@ pub(super) unsafe extern "C-unwind" fn execvpe(
     environment: Strings,
 ) -> c_int {
     // SAFETY: as libc's.
-    before_exec(unsafe { in_path(file) });
+    before_exec(|| unsafe { in_path(file) });
     // SAFETY: as libc's.
-    unsafe { real::execvpe(file, arguments, environment_for(environment)) }
+    unsafe {
+        with_ours(environment, |environment| {
+            real::execvpe(file, arguments, environment)
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -200,9 +232,13 @@ pub(super) unsafe extern "C-unwind" fn fexecve(
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    before_exec(Some(format!("/proc/self/fd/{fd}").into()));
+    before_exec(|| Some(format!("/proc/self/fd/{fd}").into()));
     // SAFETY: as libc's.
-    unsafe { real::fexecve(fd, arguments, environment_for(environment)) }
+    unsafe {
+        with_ours(environment, |environment| {
+            real::fexecve(fd, arguments, environment)
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -213,14 +249,18 @@ pub(super) unsafe extern "C-unwind" fn execveat(
     environment: Strings,
     flags: c_int,
 ) -> c_int {
-    let of = match folder {
+    let of = || match folder {
         libc::AT_FDCWD => PathBuf::new(),
         folder => format!("/proc/self/fd/{folder}").into(),
     };
     // SAFETY: as libc's.
-    before_exec(unsafe { text(path) }.map(|path| of.join(path)));
+    before_exec(|| unsafe { text(path) }.map(|path| of().join(path)));
     // SAFETY: as libc's.
-    unsafe { real::execveat(folder, path, arguments, environment_for(environment), flags) }
+    unsafe {
+        with_ours(environment, |environment| {
+            real::execveat(folder, path, arguments, environment, flags)
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -237,8 +277,9 @@ pub(super) unsafe extern "C-unwind" fn posix_spawn(
         if is_to_look() {
             say_whether_seen(text(path).map(PathBuf::from));
         }
-        let environment = environment_for(environment);
-        real::posix_spawn(child, path, actions, attributes, arguments, environment)
+        with_ours(environment, |environment| {
+            real::posix_spawn(child, path, actions, attributes, arguments, environment)
+        })
     }
 }
 
@@ -256,7 +297,8 @@ pub(super) unsafe extern "C-unwind" fn posix_spawnp(
         if is_to_look() {
             say_whether_seen(in_path(file));
         }
-        let environment = environment_for(environment);
-        real::posix_spawnp(child, file, actions, attributes, arguments, environment)
+        with_ours(environment, |environment| {
+            real::posix_spawnp(child, file, actions, attributes, arguments, environment)
+        })
     }
 }
