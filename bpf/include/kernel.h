@@ -65,6 +65,10 @@ enum {
 	BPF_SOCK_OPS_STATE_CB_FLAG = 1 << 2,
 };
 
+struct bpf_pidns_info {
+	__u32 pid;
+	__u32 tgid;
+};
 struct bpf_perf_event_value {
 	__u64 counter, enabled, running;
 };
@@ -290,6 +294,15 @@ struct sock_common {
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
 };
+struct pid_namespace;
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
 struct page_counter {
 	atomic64_t usage;
 	unsigned long max;
@@ -329,6 +342,7 @@ struct sock {
 	int sk_peek_off;
 	u32 sk_tsflags;
 	struct sk_filter *sk_filter;
+	struct pid *sk_peer_pid;
 	socket_lock_t sk_lock;
 	struct mem_cgroup *sk_memcg;
 };
@@ -474,7 +488,14 @@ struct thread_info {
 struct mm_struct {
 	struct file *exe_file;
 };
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
 struct signal_struct {
+	/* Threads that have not begun to end. */
+	atomic_t live;
 	int nr_threads;
 };
 typedef struct cpumask cpumask_t;
@@ -489,6 +510,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	/* NULL where this thread neither made an io_uring nor used one. */
 	void *io_uring;
 	/* What sched_setaffinity(2) was last told; NULL where it was not called (Linux 5.15). */
@@ -500,6 +522,8 @@ struct pt_regs {
 	unsigned long si;
 	unsigned long di;
 	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long sp;
 };
 /* Any kernel structure that begins with a 64-bit number: what raw bytes are read through. */
 struct timespec64 {

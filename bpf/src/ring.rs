@@ -1,6 +1,7 @@
 //! Reading a ring buffer (BPF_MAP_TYPE_RINGBUF) of the programs.
 use crate::BpfError;
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use std::time::Duration;
 
 pub struct Ring {
     ring: RingBuffer<'static>,
@@ -39,5 +40,20 @@ impl Ring {
             what: self.what,
             why: std::io::Error::from_raw_os_error(-read).to_string(),
         })
+    }
+
+    /// Sleeps until there are entries or the span is over, or for less, and reads what there is.
+    ///
+    /// # Errors
+    /// The ring cannot be read.
+    pub fn wait(&self, span: Duration) -> Result<usize, BpfError> {
+        let read = self.ring.poll_raw(span);
+        if read < 0 && read != -rustix::io::Errno::INTR.raw_os_error() {
+            return Err(BpfError::Call {
+                what: self.what,
+                why: std::io::Error::from_raw_os_error(-read).to_string(),
+            });
+        }
+        self.consume(usize::MAX)
     }
 }

@@ -33,6 +33,8 @@ enum What {
     Ss(ss::SsArgs),
     /// Show the counters of a running stack, with the names of nstat
     Stats(stats::StatsArgs),
+    #[command(name = "__bypass", hide = true)]
+    Bypass(run::BypassArgs),
 }
 
 pub fn run(args: StackArgs) -> anyhow::Result<ExitCode> {
@@ -44,5 +46,6 @@ pub fn run(args: StackArgs) -> anyhow::Result<ExitCode> {
         What::Pair(args) => pair::run(&args),
         What::Ss(args) => ss::run(&args),
         What::Stats(args) => stats::run(&args),
+        What::Bypass(args) => run::watch_for_bypasses(&args),
     }
 }

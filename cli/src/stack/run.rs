@@ -23,8 +23,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+mod bypass;
 mod instance;
 mod library;
+
+pub(super) use bypass::{BypassArgs, run as watch_for_bypasses};
 
 /// Runs a program, unmodified, with its TCP and UDP sockets on a stack in user space: those on the stack's addresses and those that
 /// connect to where it leads. All others are the kernel's, as ever. A library that is loaded with the program takes its socket
@@ -50,7 +53,7 @@ pub struct RunArgs {
     /// Who has sockets that listen or receive on every address: both (stack and kernel) or stack
     #[arg(long, value_enum, default_value_t = Wildcard::Both)]
     wildcard: Wildcard,
-    /// Say on standard error of each socket whose it is
+    /// Say on standard error of each socket whose it is, and of each network call that by-passed the library's hooks (as root)
     #[arg(long)]
     trace: bool,
     /// Program and arguments
@@ -77,7 +80,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let path = unseen::find(name, &std::env::var_os("PATH").unwrap_or_default())?;
     unseen::check(&path)?;
     let library = library::find()?;
-    let (stack, reach) = match args.mode {
+    let (stack, reach, instance) = match args.mode {
         Mode::Inline => stack_inline(args)?,
         Mode::Pipeline => instance::attach(args, name)?,
         Mode::Auto => match instance::attach_if_there(args, name)? {
@@ -103,6 +106,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let config = file("hopscope-stack", &config, true)?;
     let owner = file("hopscope-owner", &[0; 8], false)?;
+    // Before the library is in the environment.
+    if args.trace {
+        bypass::watch(instance);
+    }
     // Of the program, whose other entries stay as they are.
     environment::set("LD_PRELOAD", preload(library)).context("setting LD_PRELOAD")?;
     environment::set(ENVIRONMENT, format!("{config},{owner}"))
@@ -148,8 +155,11 @@ fn policy(args: &RunArgs) -> anyhow::Result<Policy> {
     Ok(policy)
 }
 
-fn stack_inline(args: &RunArgs) -> anyhow::Result<(HandedStack, Reach)> {
-    Ok((HandedStack::Inline(inline(args)?), args.link.reach()))
+/// Whose stack, where it leads to, and the process of the instance.
+type Attached = (HandedStack, Reach, Option<u32>);
+
+fn stack_inline(args: &RunArgs) -> anyhow::Result<Attached> {
+    Ok((HandedStack::Inline(inline(args)?), args.link.reach(), None))
 }
 
 /// The open port, and what the engine in the program is made with.

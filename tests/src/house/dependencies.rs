@@ -81,6 +81,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "hopscope-openloop",
             "hopscope-serving",
             "hopscope-splice",
+            "hopscope-stack-bypass",
             "hopscope-stack-engine",
             "hopscope-stack-instance",
             "hopscope-bench-flags",
@@ -138,6 +139,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // Linux' numbers for the engine's values.
     ("hopscope-stack-abi", &["hopscope-stack-engine"]),
+    // Watches programs that the library is loaded with: the mark is theirs both.
+    (
+        "hopscope-stack-bypass",
+        &["hopscope-bpf", "hopscope-stack-abi"],
+    ),
     // Loaded by packetdrill.
     (
         "hopscope-stack-packetdrill",

@@ -4,6 +4,7 @@ use hopscope_tests::Suite;
 mod acceptance;
 mod any_port;
 mod around;
+mod bypass;
 mod claims;
 mod cpython;
 mod datagram_tools;
@@ -27,6 +28,7 @@ mod unlistens;
 pub(crate) fn register(suite: &mut Suite) {
     any_port::register(suite);
     around::register(suite);
+    bypass::register(suite);
     claims::register(suite);
     cpython::register(suite);
     acceptance::register(suite);

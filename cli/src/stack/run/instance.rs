@@ -1,16 +1,18 @@
 //! A program of a stack that is in a `stack serve`.
-use super::{RunArgs, inherited};
+use super::{Attached, RunArgs, inherited};
 use crate::stack::which;
 use anyhow::{Context, bail};
-use hopscope_stack_instance::handed::{Again, HandedInstance, HandedStack, Reach};
+use hopscope_stack_instance::handed::{Again, HandedInstance, HandedStack};
 use hopscope_stack_instance::programs::joining::{JoinError, Joined, join};
 use nix::net::if_::if_nametoindex;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// What the program inherits of it, and where the stack leads to.
-pub(super) fn attach(args: &RunArgs, name: &OsStr) -> anyhow::Result<(HandedStack, Reach)> {
+pub(super) fn attach(args: &RunArgs, name: &OsStr) -> anyhow::Result<Attached> {
     if let Some(option) = args.link.of_the_stack() {
         bail!("{option} is the stack's: with --mode pipeline it is given to `stack serve`");
     }
@@ -31,7 +33,7 @@ pub(super) fn attach(args: &RunArgs, name: &OsStr) -> anyhow::Result<(HandedStac
 pub(super) fn attach_if_there(
     args: &RunArgs,
     name: &OsStr,
-) -> anyhow::Result<Result<(HandedStack, Reach), String>> {
+) -> anyhow::Result<Result<Attached, String>> {
     let path = path(args);
     let at = path.display();
     let joined = match join(&path, &called(name)) {
@@ -70,7 +72,7 @@ fn unanswered(error: JoinError, at: &str) -> anyhow::Error {
     }
 }
 
-fn handed(args: &RunArgs, name: &OsStr, joined: Joined) -> anyhow::Result<(HandedStack, Reach)> {
+fn handed(args: &RunArgs, name: &OsStr, joined: Joined) -> anyhow::Result<Attached> {
     let path = path(args);
     let at = || path.display().to_string();
     if joined.device != args.link.interface.to_string() {
@@ -94,5 +96,10 @@ fn handed(args: &RunArgs, name: &OsStr, joined: Joined) -> anyhow::Result<(Hande
             program: called(name),
         },
     };
-    Ok((HandedStack::Instance(instance), joined.reach))
+    // 0: it is in another PID namespace.
+    let process = getsockopt(&joined.door, PeerCredentials)
+        .context("SO_PEERCRED")?
+        .pid();
+    let process = u32::try_from(process).ok().filter(|&process| process > 0);
+    Ok((HandedStack::Instance(instance), joined.reach, process))
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod mark;
 pub mod options;
 pub mod readiness;
 pub mod tcp_info;

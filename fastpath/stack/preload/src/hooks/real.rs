@@ -1,4 +1,6 @@
 //! The symbols behind ours, found when they are first called.
+use crate::say::TRACE;
+use hopscope_stack_abi::mark;
 use nix::libc::{self, c_int, c_long, c_uint, c_void, sockaddr, socklen_t};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -24,6 +26,20 @@ fn find(at: &AtomicPtr<c_void>, name: &'static str) -> *mut c_void {
     found
 }
 
+/// With `--trace`: whoever looks at system calls from outside sees by the mark that a hook has this one made.
+#[cold]
+#[inline(never)]
+fn marked<T>(call: impl FnOnce() -> T) -> T {
+    let mut mark = [0_u64; 2];
+    let words = [mark::WORD, (&raw const mark) as u64];
+    // SAFETY: a local variable; volatile, since it is read by others.
+    unsafe { (&raw mut mark).write_volatile(words) };
+    let out = call();
+    // SAFETY: as above. What lies there later must not have it.
+    unsafe { (&raw mut mark).write_volatile([0; 2]) };
+    out
+}
+
 macro_rules! real {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => { $(
         /// # Safety
@@ -37,6 +53,10 @@ macro_rules! real {
             }
             // SAFETY: the symbol of that name has this signature.
             let call: unsafe extern "C-unwind" fn($($kind),*) -> $out = unsafe { std::mem::transmute(found) };
+            if TRACE.load(Ordering::Relaxed) {
+                // SAFETY: the caller's promise.
+                return marked(|| unsafe { call($($arg),*) });
+            }
             // SAFETY: the caller's promise.
             unsafe { call($($arg),*) }
         }

@@ -68,8 +68,17 @@ impl Side {
     }
 
     pub(in super::super) fn command(&self, program: &[&str]) -> Command {
+        self.command_with(&[], program)
+    }
+
+    /// With `--trace` in either mode.
+    pub(in super::super) fn traced(&self, program: &[&str]) -> Command {
+        self.command_with(&["--trace"], program)
+    }
+
+    fn command_with(&self, options: &[&str], program: &[&str]) -> Command {
         let mut command = match &self.instance {
-            Some(instance) => instance.run(&[], program),
+            Some(instance) => instance.run(options, program),
             None => on_the_stack(&["--trace"], program),
         };
         command.stdin(Stdio::null());
