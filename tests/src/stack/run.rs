@@ -22,6 +22,7 @@ mod resets;
 mod reused;
 mod running;
 mod signals;
+mod streams;
 mod tools;
 mod unlistens;
 
@@ -45,6 +46,7 @@ pub(crate) fn register(suite: &mut Suite) {
     resets::register(suite);
     reused::register(suite);
     signals::register(suite);
+    streams::register(suite);
     unlistens::register(suite);
     acceptance::jemalloc::register_again(suite);
     pipeline::engines::register_again(suite);

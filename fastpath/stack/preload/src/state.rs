@@ -39,6 +39,8 @@ pub struct State {
     pub calls: u64,
     /// MadeSockets that are the kernel's, too.
     pub kernel_too: Vec<u32>,
+    /// Addresses of stdio's streams on sockets, which are not closed.
+    pub streams: Vec<usize>,
 }
 
 impl State {
@@ -60,6 +62,7 @@ impl State {
             turns: 0,
             calls: 0,
             kernel_too: Vec::new(),
+            streams: Vec::new(),
         }
     }
 

@@ -9,6 +9,7 @@ const HOOKS: &str = "
     socket bind listen accept accept4 connect shutdown getsockname getpeername getsockopt setsockopt
     read readv write writev preadv2 preadv64v2 pwritev2 pwritev64v2 recv recvfrom recvmsg recvmmsg send sendto sendmsg sendmmsg sendfile sendfile64 splice
     poll ppoll select pselect epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
+    fdopen fileno fileno_unlocked dprintf vdprintf __dprintf_chk __vdprintf_chk
     close fclose freopen freopen64 close_range closefrom dup dup2 dup3 fcntl fcntl64 ioctl
     vfork execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp _exit _Exit pthread_exit syscall
     io_uring_queue_init io_uring_queue_init_params io_uring_queue_init_mem io_uring_setup

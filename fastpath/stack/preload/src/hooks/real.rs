@@ -92,6 +92,10 @@ real! {
     getsockopt(fd: c_int, level: c_int, name: c_int, into: *mut c_void, len: *mut socklen_t) -> c_int;
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
     close(fd: c_int) -> c_int;
+    fdopen(fd: c_int, mode: *const libc::c_char) -> *mut libc::FILE;
+    fileno(stream: *mut libc::FILE) -> c_int;
+    fileno_unlocked(stream: *mut libc::FILE) -> c_int;
+    __vdprintf_chk(fd: c_int, flag: c_int, format: *const libc::c_char, arguments: *mut c_void) -> c_int;
     fclose(stream: *mut libc::FILE) -> c_int;
     freopen(path: *const libc::c_char, mode: *const libc::c_char, stream: *mut libc::FILE) -> *mut libc::FILE;
     close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;

@@ -1,5 +1,5 @@
 //! What happens when the library is loaded.
-use super::{executing, lock, processes, turns};
+use super::{executing, lock, processes, socket_streams, turns};
 use crate::instance::Instance;
 use crate::kernel;
 use crate::owner::Owner;
@@ -22,6 +22,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 static AT_EXIT: extern "C" fn() = processes_end;
 
 extern "C" fn processes_end() {
+    socket_streams::flush_all();
     processes::farewell();
 }
 

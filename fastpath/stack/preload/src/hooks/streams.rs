@@ -1,6 +1,6 @@
 //! Streams of stdio close their descriptors within libc.
 use super::naming::unname;
-use super::real;
+use super::{real, socket_streams};
 use crate::table::{self, Entry};
 use nix::libc::{self, FILE, c_char, c_int};
 
@@ -9,6 +9,11 @@ use nix::libc::{self, FILE, c_char, c_int};
 unsafe fn closes(stream: *mut FILE) {
     if stream.is_null() {
         return;
+    }
+    // SAFETY: the caller's promise.
+    if unsafe { socket_streams::descriptor(stream) }.is_some() {
+        // By its own function.
+        return socket_streams::forget(stream);
     }
     // SAFETY: the caller's promise.
     let fd = unsafe { libc::fileno(stream) };

@@ -56,7 +56,9 @@ pub(super) fn start(name: &str, tests: &[String], on: impl Fn(&[&str]) -> Comman
 impl Run {
     pub(super) fn ends(mut self) -> Result<Verdicts> {
         let status = self.target.wait_at_most(WATCHDOG)?;
-        let said = std::fs::read_to_string(&self.said)?;
+        // Lines of several processes: one may begin within a character of another's.
+        let said = std::fs::read(&self.said)?;
+        let said = String::from_utf8_lossy(&said).into_owned();
         ensure!(status.success(), "{status}: {said}");
         let mut of = BTreeMap::<_, Vec<_>>::new();
         for line in std::fs::read_to_string(&self.verdicts)?.lines() {
