@@ -116,7 +116,7 @@ impl Watch {
             // The end of each is told before it is counted.
             let is_over = match counters.processes {
                 0 => !Path::new(&format!("/proc/{}", self.command.process)).exists(),
-                _ => counters.running == 0,
+                _ => counters.running == 0 || self.all_are_gone()?,
             };
             if is_over {
                 self.ring.consume(usize::MAX)?;
@@ -125,6 +125,22 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Where ends of processes were not seen, they stay among those that run.
+    fn all_are_gone(&self) -> Result<bool, WatchError> {
+        if self.missed("bypass_exit")? == 0 {
+            return Ok(false);
+        }
+        let watched = object::map(&self.object, "watched")?;
+        let number = |key: Vec<u8>| key.try_into().map(u32::from_ne_bytes).unwrap_or(0);
+        let is_there = |key| Path::new(&format!("/proc/{}", number(key))).exists();
+        Ok(!watched.keys().any(is_there))
+    }
+
+    /// Runs that the kernel skipped, since the program ran on that processor.
+    fn missed(&self, program: &str) -> Result<u64, WatchError> {
+        Ok(run_stats::read(&self.object, program)?.missed)
     }
 
     fn line(&mut self, event: &Event) -> Option<String> {
@@ -166,7 +182,6 @@ impl Watch {
     }
 
     fn end(&self, counters: Counters, mut say: impl FnMut(&str)) -> Result<(), WatchError> {
-        let missed = run_stats::read(&self.object, "bypass_call")?.missed;
         let Counters {
             processes,
             unwatched,
@@ -177,13 +192,21 @@ impl Watch {
         let lost = [
             (unwatched, "processes were not watched (no room)"),
             (
+                self.missed("bypass_fork")?,
+                "new processes of anybody were not looked at",
+            ),
+            (
+                self.missed("bypass_exit")?,
+                "ends of processes of anybody were not seen",
+            ),
+            (
                 unnamed,
                 "calls by-passed the hooks of which no more is known (no room)",
             ),
             (untold, "messages had no room"),
             (
-                missed,
-                "calls of any process were not looked at (the program was running)",
+                self.missed("bypass_call")?,
+                "calls of anybody were not looked at",
             ),
         ];
         for (count, what) in lost.into_iter().filter(|(count, _)| *count > 0) {

@@ -3,6 +3,7 @@ use hopscope_tests::Suite;
 
 mod datagram_ends;
 mod datagrams;
+mod devices;
 mod ends;
 pub(super) mod engines;
 mod faults;
@@ -24,6 +25,7 @@ mod waits;
 pub(crate) fn register(suite: &mut Suite) {
     datagram_ends::register(suite);
     datagrams::register(suite);
+    devices::register(suite);
     ends::register(suite);
     engines::register(suite);
     faults::register(suite);

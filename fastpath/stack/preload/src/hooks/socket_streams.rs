@@ -96,7 +96,7 @@ unsafe extern "C-unwind" fn close_cookie(cookie: *mut c_void) -> c_int {
 unsafe fn open(fd: c_int, mode: *const c_char) -> Option<*mut FILE> {
     // SAFETY: the caller's promise.
     let mode = unsafe { std::ffi::CStr::from_ptr(mode) }.to_bytes();
-    let mode: &[c_char] = match (mode.first()?, mode.iter().take(6).any(|&byte| byte == b'+')) {
+    let mode: &[c_char] = match (mode.first()?, mode.iter().take(5).any(|&byte| byte == b'+')) {
         (b'r', false) => &[b'r' as c_char, 0],
         (b'w' | b'a', false) => &[b'w' as c_char, 0],
         (b'r' | b'w' | b'a', true) => &[b'r' as c_char, b'+' as c_char, 0],

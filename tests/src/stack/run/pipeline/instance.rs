@@ -1,6 +1,6 @@
 //! A `stack serve` for programs, and what is left in it when they are gone.
 use super::super::running::{PRELOADED, cable, frames, over_the_cable};
-use crate::stack::cable::Way;
+use crate::stack::cable::{Way, namespace};
 use crate::stack::serving::Serving;
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
@@ -35,6 +35,8 @@ pub(crate) fn of_all_engines(summary: &Value, path: &str) -> Result<u64> {
 
 pub(crate) struct Instance {
     serving: Serving,
+    /// `--if=PORT`
+    port: &'static str,
     socket: PathBuf,
     /// Descriptors that it has without programs.
     own: usize,
@@ -80,8 +82,25 @@ impl Instance {
         let arguments = [&[at.as_str()], more].concat();
         let before = frames()?;
         let serving = Serving::of_engines(Way::Packet, &engines, &arguments)?;
+        Instance::of(serving, Way::Packet, socket, before)
+    }
+
+    /// On another device, in a namespace of its own.
+    pub(super) fn on(way: Way) -> Result<Instance> {
+        namespace()?;
+        way.make()?;
+        let name = format!("hopscope-{}.stack", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let at = format!("--socket={}", socket.display());
+        let serving = Serving::start(way, &[&at])?;
+        Instance::of(serving, way, socket, 0)
+    }
+
+    fn of(serving: Serving, way: Way, socket: PathBuf, before: u64) -> Result<Instance> {
+        let arguments = way.arguments();
         let mut instance = Instance {
             serving,
+            port: arguments.first().context("a port")?,
             socket,
             own: 0,
             before,
@@ -94,7 +113,7 @@ impl Instance {
     pub(crate) fn run(&self, own: &[&str], program: &[&str]) -> Command {
         let mut command = Command::new(hopscope_bin());
         command
-            .args(["stack", "run", "--mode=pipeline", "--if=near", "--socket"])
+            .args(["stack", "run", "--mode=pipeline", self.port, "--socket"])
             .arg(&self.socket)
             .args(own)
             .arg("--")
