@@ -73,6 +73,9 @@ impl State {
             Kind::Undecided(undecided) => {
                 let undecided = undecided.clone();
                 let Ok(Some(peer)) = peer else {
+                    if peer.is_ok() {
+                        self.kernel_disconnects(index, fd);
+                    }
                     return Step::Pass;
                 };
                 if !policy::leads_to(&self.handed, SocketKind::Udp, peer) {
@@ -181,6 +184,26 @@ impl State {
             self.everywhere(index, true);
         }
         self.happened(index, NO_EDGE);
+    }
+
+    /// A port that a send gave the kernel's socket is given up again, and bind(2) may choose another one: where that is all it has.
+    fn kernel_disconnects(&mut self, index: u32, fd: i32) {
+        kernel::disconnect(fd);
+        let has_port = kernel::address(libc::SYS_getsockname, fd)
+            .and_then(|bytes| address::from_bytes(&bytes))
+            .is_ok_and(|local| local.is_some_and(|local| local.port() != 0));
+        if has_port {
+            return;
+        }
+        if let Some(Description {
+            kind: Kind::Undecided(undecided),
+            ..
+        }) = self.description_mut(index)
+            && undecided.kernel_used
+        {
+            undecided.kernel_used = false;
+            self.kernel_too.retain(|other| *other != index);
+        }
     }
 
     /// A socket that is still nobody's has a port of the kernel's, and hears what comes there.

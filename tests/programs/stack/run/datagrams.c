@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -317,6 +318,28 @@ static void shared_ports(void) {
     }
 }
 
+/* A send that has nowhere to go gives the socket a port, no edge of EPOLLOUT; connect(AF_UNSPEC) takes the port back. */
+static void without_peer(void) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), epoll = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    struct sockaddr_in name, here = at(own, 7100);
+    socklen_t len = sizeof name;
+    if (!pairs) {
+        epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+        say("first edge", epoll_wait(epoll, &event, 1, 0));
+    }
+    say("send to nobody", send(fd, "x", 1, 0));
+    if (!pairs) say("no edge", epoll_wait(epoll, &event, 1, 0));
+    getsockname(fd, (void *)&name, &len);
+    printf("it has a port: %d\n", name.sin_port != 0);
+    say("disconnect", connect(fd, &nobody, sizeof nobody));
+    getsockname(fd, (void *)&name, &len);
+    printf("it has a port: %d\n", name.sin_port != 0);
+    say("bind", bind(fd, SA(here)));
+    close(fd), close(epoll);
+}
+
 int main(int count, char **words) {
     own = words[1], peer = words[2], pairs = count > 3;
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -329,5 +352,6 @@ int main(int count, char **words) {
     refused();
     lengths();
     shared_ports();
+    without_peer();
     return count - 3 - pairs;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,32 @@ static void connected(void) {
 
 static void over(void) { close(client); close(served); }
 
-static void nothing(int signal) { (void)signal; }
+static volatile int alarms_due, waiter;
+
+static void nothing(int signal) {
+    (void)signal;
+    alarms_due = 0;
+}
+
+/* Until this thread sleeps: the state behind the name (proc(5)). */
+static void until_asleep(volatile int *thread) {
+    char path[64], text[256];
+    for (;;) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", *thread);
+        FILE *file = *thread ? fopen(path, "r") : 0;
+        char *end = file && fgets(text, sizeof text, file) ? strrchr(text, ')') : 0;
+        if (file) fclose(file);
+        if (end && end[2] == 'S') return;
+        sched_yield();
+    }
+}
+
+/* The first thread, which the alarm is for, if there is one. */
+static void until_first_sleeps(void) {
+    volatile int first = getpid();
+    while (alarms_due) sched_yield();
+    until_asleep(&first);
+}
 
 static void handled(int flags) {
     struct sigaction action = {.sa_handler = nothing, .sa_flags = flags};
@@ -47,23 +73,25 @@ static void handled(int flags) {
 
 static void alarm_in_ms(long ms) {
     struct itimerval timer = {.it_value = {0, ms * 1000}};
+    alarms_due = 1;
     setitimer(ITIMER_REAL, &timer, 0);
 }
 
 static void *send_late(void *what) {
-    usleep(150000);
+    until_first_sleeps();
     if (send(client, what, strlen(what), 0) < 0) perror("send_late");
     return 0;
 }
 
 static void *shut_late(void *what) {
-    usleep(50000);
+    until_first_sleeps();
     shutdown(*(int *)what, SHUT_RDWR);
     return 0;
 }
 
 static void *receive(void *what) {
     char byte;
+    waiter = gettid();
     recv(*(int *)what, &byte, 1, 0);
     return "returned";
 }
@@ -132,7 +160,7 @@ int main(int argc, char **argv) {
 
     connected();
     thread = later(receive, &served);
-    usleep(50000);
+    until_asleep(&waiter);
     void *result;
     pthread_cancel(thread);
     pthread_join(thread, &result);

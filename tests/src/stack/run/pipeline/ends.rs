@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 pub(crate) fn register(suite: &mut Suite) {
@@ -107,17 +108,24 @@ fn few() -> Result<()> {
     let pid = instance.pid().to_string();
     let limit = format!("--nofile={most}:{most}");
     run(Command::new("prlimit").args(["--pid", &pid, &limit]))?.expect_code(0)?;
-    let mut streams = Vec::new();
-    for _ in 0..8 {
-        let stream = TcpStream::connect((STACK, 7))?;
-        stream.set_read_timeout(Some(WATCHDOG))?;
-        streams.push(stream);
-    }
-    for mut stream in streams {
-        stream.write_all(b"there?")?;
-        let mut back = [0; 6];
-        stream.read_exact(&mut back)?;
-        ensure!(&back == b"there?");
+    // Each ends by itself: engines take theirs in no order among them, and those that have one keep it until they end.
+    let all_are_there = Arc::new(Barrier::new(8));
+    let asks = |_| {
+        let all_are_there = all_are_there.clone();
+        std::thread::spawn(move || -> Result<()> {
+            let mut stream = TcpStream::connect((STACK, 7))?;
+            stream.set_read_timeout(Some(WATCHDOG))?;
+            all_are_there.wait();
+            stream.write_all(b"there?")?;
+            let mut back = [0; 6];
+            stream.read_exact(&mut back)?;
+            ensure!(&back == b"there?");
+            Ok(())
+        })
+    };
+    let clients: Vec<_> = (0..8).map(asks).collect();
+    for client in clients {
+        client.join().ok().context("no panic")??;
     }
     let status = server.wait()?;
     ensure!(status.success(), "{status}");
