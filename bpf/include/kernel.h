@@ -346,6 +346,11 @@ struct sock {
 	socket_lock_t sk_lock;
 	struct mem_cgroup *sk_memcg;
 };
+struct unix_address;
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
 struct udp_sock {
 	struct sk_buff_head reader_queue;
 };
@@ -517,6 +522,7 @@ struct task_struct {
 	cpumask_t *user_cpus_ptr;
 };
 struct pt_regs {
+	unsigned long bx;
 	unsigned long r10;
 	unsigned long dx;
 	unsigned long si;

@@ -106,14 +106,14 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let config = file("hopscope-stack", &config, true)?;
     let owner = file("hopscope-owner", &[0; 8], false)?;
-    // Before the library is in the environment.
-    if args.trace {
-        bypass::watch(instance);
-    }
+    let before = std::env::var_os("LD_PRELOAD");
     // Of the program, whose other entries stay as they are.
     environment::set("LD_PRELOAD", preload(library)).context("setting LD_PRELOAD")?;
     environment::set(ENVIRONMENT, format!("{config},{owner}"))
         .context("setting its configuration")?;
+    if args.trace {
+        bypass::watch(instance, before);
+    }
     let error = Command::new(&path).arg0(name).args(arguments).exec();
     Err(error).with_context(|| format!("starting {}", path.display()))
 }

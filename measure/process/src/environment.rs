@@ -1,7 +1,6 @@
 //! Variables that this program's own environment gets or loses, for itself started again or for what it becomes by exec.
 //! The other entries stay as they are, byte for byte and in order. `std::process::Command` would sort them for a
 //! child, and lose those that come twice or are no NAME=VALUE.
-use super::procfs;
 use std::ffi::OsStr;
 use std::io;
 
@@ -26,7 +25,8 @@ pub fn remove(name: &str) -> io::Result<()> {
 }
 
 fn require_alone() -> io::Result<()> {
-    match procfs::threads(std::process::id() as i32)?.len() {
+    // By /proc/self: /proc may be that of another PID namespace.
+    match std::fs::read_dir("/proc/self/task")?.count() {
         1 => Ok(()),
         n => Err(io::Error::other(format!("{n} threads share it"))),
     }

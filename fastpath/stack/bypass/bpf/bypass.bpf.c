@@ -11,7 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile struct bypass_config config = {};
 struct bypass_counters counters = {};
 
-/* By process. */
+/* By process: its number in its own pid namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
@@ -38,11 +38,23 @@ static __always_inline void count(u64 *counter)
 	__sync_fetch_and_add(counter, 1);
 }
 
-static __always_inline void watch(u32 process)
+/* A process's number in its own pid namespace. */
+static __always_inline u32 number_within(struct pid *pid)
 {
-	u32 one = 1;
+	u32 level = BPF_CORE_READ(pid, level), number = 0;
 
-	if (bpf_map_update_elem(&watched, &process, &one, BPF_NOEXIST)) {
+	/* PID_NS_MAX_LEVEL (kernel/pid_namespace.c) */
+	if (level > 32)
+		return 0;
+	bpf_core_read(&number, sizeof(number), &pid->numbers[level].nr);
+	return number;
+}
+
+static __always_inline void watch(u32 process, struct pid *pid)
+{
+	u32 number = number_within(pid);
+
+	if (bpf_map_update_elem(&watched, &process, &number, BPF_NOEXIST)) {
 		count(&counters.unwatched);
 		return;
 	}
@@ -60,20 +72,8 @@ static __always_inline bool is_watched(u32 process)
 							      sizeof(ids)) ||
 	    ids.tgid != config.root)
 		return false;
-	watch(process);
+	watch(process, BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader, thread_pid));
 	return true;
-}
-
-/* A process's number in its own pid namespace. */
-static __always_inline u32 number_within(struct pid *pid)
-{
-	u32 level = BPF_CORE_READ(pid, level), number = 0;
-
-	/* PID_NS_MAX_LEVEL (kernel/pid_namespace.c) */
-	if (level > 32)
-		return 0;
-	bpf_core_read(&number, sizeof(number), &pid->numbers[level].nr);
-	return number;
 }
 
 #define MARK_CHUNKS 8
@@ -137,8 +137,14 @@ static __always_inline u32 family_of(s32 fd)
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family == AF_INET || family == AF_INET6)
 		return family;
-	if (family == AF_UNIX && config.instance && number_within(BPF_CORE_READ(sk, sk_peer_pid)) == config.instance)
-		return FAMILY_STACK;
+	/* Ends of a pair have no name; where a program asks the instance, the other end has the listener's. */
+	if (family == AF_UNIX && config.instance &&
+	    number_within(BPF_CORE_READ(sk, sk_peer_pid)) == config.instance) {
+		struct sock *other = BPF_CORE_READ((struct unix_sock *)sk, peer);
+
+		if (!BPF_CORE_READ((struct unix_sock *)other, addr))
+			return FAMILY_STACK;
+	}
 	return FAMILY_OTHER;
 }
 
@@ -153,6 +159,22 @@ static __always_inline u32 first_polled(u64 at, u64 descriptors, s32 *fd)
 		if (bpf_probe_read_user(fd, sizeof(*fd), (void *)(at + i * 8)))
 			break;
 		family = family_of(*fd);
+		if (family != FAMILY_OTHER)
+			return family;
+	}
+	return FAMILY_OTHER;
+}
+
+#define RANGE_MAX 64
+
+static __always_inline u32 first_in_range(u32 from, u32 to, s32 *fd)
+{
+	for (u32 i = 0; i < RANGE_MAX; i++) {
+		u32 family;
+
+		if (from + i < from || from + i > to)
+			break;
+		family = family_of(*fd = from + i);
 		if (family != FAMILY_OTHER)
 			return family;
 	}
@@ -216,7 +238,9 @@ int BPF_PROG(bypass_call, const struct pt_regs *regs, long number)
 		return 0;
 	if (is_compat) {
 		/* Nothing is preloaded into those programs. */
-		if (is_network_of_compat(number))
+		if (has_descriptor_of_compat(number))
+			family = family_of(fd = BPF_CORE_READ(regs, bx));
+		if (family != FAMILY_OTHER || is_network_of_compat(number))
 			by_passed(regs, number, fd, family, true);
 		return 0;
 	}
@@ -237,6 +261,23 @@ int BPF_PROG(bypass_call, const struct pt_regs *regs, long number)
 		break;
 	case SHAPE_THIRD:
 		family = family_of(fd = BPF_CORE_READ(regs, dx));
+		if (family == FAMILY_OTHER)
+			return 0;
+		break;
+	case SHAPE_FIRST_OR_SECOND:
+		family = family_of(fd = BPF_CORE_READ(regs, di));
+		if (family == FAMILY_OTHER)
+			family = family_of(fd = BPF_CORE_READ(regs, si));
+		if (family == FAMILY_OTHER)
+			return 0;
+		break;
+	case SHAPE_IOCTL:
+		family = family_of(fd = BPF_CORE_READ(regs, di));
+		if (family == FAMILY_OTHER || (u32)BPF_CORE_READ(regs, si) == TCGETS)
+			return 0;
+		break;
+	case SHAPE_RANGE:
+		family = first_in_range(BPF_CORE_READ(regs, di), BPF_CORE_READ(regs, si), &fd);
 		if (family == FAMILY_OTHER)
 			return 0;
 		break;
@@ -264,7 +305,7 @@ int BPF_PROG(bypass_fork, struct task_struct *parent, struct task_struct *child)
 	u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
 
 	if (from != to && bpf_map_lookup_elem(&watched, &from))
-		watch(to);
+		watch(to, BPF_CORE_READ(child, group_leader, thread_pid));
 	return 0;
 }
 

@@ -17,6 +17,12 @@ enum shape {
 	SHAPE_MAKES,
 	SHAPE_FIRST,
 	SHAPE_THIRD,
+	/* dup2(2), dup3(2): what is closed is the second one. */
+	SHAPE_FIRST_OR_SECOND,
+	/* ioctl(2) */
+	SHAPE_IOCTL,
+	/* close_range(2): from, to. */
+	SHAPE_RANGE,
 	/* splice(2) */
 	SHAPE_FIRST_OR_THIRD,
 	/* struct pollfd, and their number. */
@@ -33,23 +39,27 @@ static __always_inline enum shape shape_of(long number)
 	case 0: /* read */
 	case 1: /* write */
 	case 3: /* close */
-	case 16: /* ioctl */
 	case 19: /* readv */
 	case 20: /* writev */
 	case 32: /* dup */
-	case 33: /* dup2 */
 	case 40: /* sendfile: to */
 	case 42 ... 52: /* connect accept sendto recvfrom sendmsg recvmsg shutdown bind listen getsockname getpeername */
 	case 54: /* setsockopt */
 	case 55: /* getsockopt */
 	case 72: /* fcntl */
 	case 288: /* accept4 */
-	case 292: /* dup3 */
 	case 299: /* recvmmsg */
 	case 307: /* sendmmsg */
 	case 327: /* preadv2 */
 	case 328: /* pwritev2 */
 		return SHAPE_FIRST;
+	case 33: /* dup2 */
+	case 292: /* dup3 */
+		return SHAPE_FIRST_OR_SECOND;
+	case 16:
+		return SHAPE_IOCTL;
+	case 436:
+		return SHAPE_RANGE;
 	case 233: /* epoll_ctl */
 		return SHAPE_THIRD;
 	case 275: /* splice */
@@ -61,6 +71,28 @@ static __always_inline enum shape shape_of(long number)
 		return SHAPE_RING;
 	}
 	return SHAPE_NONE;
+}
+
+/* isatty(3), which libc asks of any descriptor. */
+#define TCGETS 0x5401
+
+/* syscall_32.tbl: read write close dup ioctl fcntl dup2 readv writev fcntl64 */
+static __always_inline bool has_descriptor_of_compat(long number)
+{
+	switch (number) {
+	case 3:
+	case 4:
+	case 6:
+	case 41:
+	case 54:
+	case 55:
+	case 63:
+	case 145:
+	case 146:
+	case 221:
+		return true;
+	}
+	return false;
 }
 
 /* syscall_32.tbl: socketcall, recvmmsg, sendmmsg, socket to shutdown. */

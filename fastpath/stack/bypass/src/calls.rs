@@ -5,7 +5,7 @@ const IS_COMPAT: u32 = 1 << 31;
 
 pub(crate) fn name(number: u32) -> &'static str {
     if number & IS_COMPAT != 0 {
-        return "32-bit socket call";
+        return "32-bit call";
     }
     match number {
         0 => "read",
@@ -42,6 +42,7 @@ pub(crate) fn name(number: u32) -> &'static str {
         307 => "sendmmsg",
         327 => "preadv2",
         328 => "pwritev2",
+        436 => "close_range",
         425 => "io_uring_setup",
         _ => "other call",
     }

@@ -98,11 +98,16 @@ impl Watch {
         })
     }
 
-    /// Tells of each call, one line, until the last process of the command has ended.
+    /// Tells of each call, one line, until the last process of the command has ended; or only others than the command's own run,
+    /// and `is_heard` says of their numbers that nobody hears them.
     ///
     /// # Errors
     /// The kernel's answers cannot be read.
-    pub fn run(mut self, mut say: impl FnMut(&str)) -> Result<(), WatchError> {
+    pub fn run(
+        mut self,
+        mut say: impl FnMut(&str),
+        mut is_heard: impl FnMut(&[u32]) -> bool,
+    ) -> Result<(), WatchError> {
         loop {
             self.ring.wait(SPAN)?;
             let events = std::mem::take(&mut *self.seen.borrow_mut());
@@ -123,8 +128,28 @@ impl Watch {
                 if self.seen.borrow().is_empty() {
                     return self.end(counters, say);
                 }
+            } else if counters.processes > 0 {
+                let left = self.watched()?;
+                if !left.is_empty() && !left.contains(&self.command.process) && !is_heard(&left) {
+                    self.has_told = true;
+                    say(&format!(
+                        "the command has ended; {} of its processes, which have closed its standard error, are not watched any more",
+                        left.len()
+                    ));
+                    return self.end(counters, say);
+                }
             }
         }
+    }
+
+    /// The numbers of those that run, each in its own pid namespace.
+    fn watched(&self) -> Result<Vec<u32>, WatchError> {
+        let watched = object::map(&self.object, "watched")?;
+        let number = |key: Vec<u8>| {
+            let number = watched.lookup(&key, MapFlags::ANY).ok()??;
+            Some(u32::from_ne_bytes(number.try_into().ok()?))
+        };
+        Ok(watched.keys().filter_map(number).collect())
     }
 
     /// Where ends of processes were not seen, they stay among those that run.
@@ -132,10 +157,8 @@ impl Watch {
         if self.missed("bypass_exit")? == 0 {
             return Ok(false);
         }
-        let watched = object::map(&self.object, "watched")?;
-        let number = |key: Vec<u8>| key.try_into().map(u32::from_ne_bytes).unwrap_or(0);
-        let is_there = |key| Path::new(&format!("/proc/{}", number(key))).exists();
-        Ok(!watched.keys().any(is_there))
+        let is_there = |number: &u32| Path::new(&format!("/proc/{number}")).exists();
+        Ok(!self.watched()?.iter().any(is_there))
     }
 
     /// Runs that the kernel skipped, since the program ran on that processor.
@@ -146,7 +169,7 @@ impl Watch {
     fn line(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::Call(call) => {
-                let line = said::first(call);
+                let line = said::first(call, self.command.instance.is_none());
                 if line.is_none() {
                     self.own.insert((call.process.key, call.at, call.number));
                 }

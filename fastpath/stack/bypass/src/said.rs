@@ -7,7 +7,9 @@ use std::fs;
 const LIBRARY: &str = "libhopscope_preload.so";
 
 /// The first of a process's calls at a place; None: it is the library's own after all.
-pub(crate) fn first(call: &Call) -> Option<String> {
+///
+/// `is_inline`: sockets of the stack's have one of the kernel's in their place.
+pub(crate) fn first(call: &Call, is_inline: bool) -> Option<String> {
     let file = match &call.file {
         Some(file) => Some(file.clone()),
         None => mapped(call),
@@ -18,13 +20,18 @@ pub(crate) fn first(call: &Call) -> Option<String> {
         Some(_) => format!("{:#x}, where no file is mapped", call.at),
         None => format!("{:#x}", call.at),
     };
+    let whose = if is_inline {
+        ", the stack's or the kernel's"
+    } else {
+        ""
+    };
     let of = match (call.fd, call.family) {
         (None, Family::Inet) => " (IPv4)".into(),
         (None, Family::Inet6) => " (IPv6)".into(),
         (None, _) => String::new(),
         (Some(fd), Family::Stack) => format!(" of fd {fd} (a socket of the stack's)"),
-        (Some(fd), Family::Inet) => format!(" of fd {fd} (IPv4)"),
-        (Some(fd), Family::Inet6) => format!(" of fd {fd} (IPv6)"),
+        (Some(fd), Family::Inet) => format!(" of fd {fd} (IPv4{whose})"),
+        (Some(fd), Family::Inet6) => format!(" of fd {fd} (IPv6{whose})"),
         (Some(fd), Family::Other) => format!(" of fd {fd}"),
     };
     let process = named(&call.process);

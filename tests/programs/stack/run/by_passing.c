@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <asm/termbits.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,16 +33,24 @@ static void by_instruction(int fd, int pipe_in, int pipe_out)
 	struct pollfd polled[3] = {{.fd = -1}, {.fd = pipe_in}, {.fd = fd}};
 	struct epoll_event event = {.events = EPOLLIN};
 	int epoll = epoll_create1(0), unix_fd, new;
-	char byte = 0;
+	long byte = 0;
 
 	new = own(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0);
 	own(SYS_close, new, 0, 0, 0, 0, 0);
+	/* Closed by others than close(2). */
+	new = own(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0);
+	own(SYS_close_range, new, new, 0, 0, 0, 0);
+	new = own(SYS_socket, AF_INET, SOCK_STREAM, 0, 0, 0, 0);
+	own(SYS_dup2, pipe_in, new, 0, 0, 0, 0);
+	close(new);
+	own(SYS_ioctl, fd, FIONREAD, (long)&byte, 0, 0, 0);
 	for (int i = 0; i < 3; i++)
 		own(SYS_getsockname, fd, 0, 0, 0, 0, 0);
 	own(SYS_poll, (long)polled, 3, 0, 0, 0, 0);
 	own(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, fd, (long)&event, 0, 0);
 	own(SYS_splice, pipe_in, 0, fd, 0, 1, 2);
-	/* Neither is of the network. */
+	/* None is of the network, but for isatty's question. */
+	own(SYS_ioctl, fd, TCGETS, (long)&byte, 0, 0, 0);
 	unix_fd = own(SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0, 0, 0);
 	own(SYS_close, unix_fd, 0, 0, 0, 0, 0);
 	own(SYS_poll, (long)polled, 2, 0, 0, 0, 0);
@@ -77,8 +87,9 @@ int main(int count, char **words)
 	if (count == 2) {
 		long answer;
 
-		/* socket(AF_INET, SOCK_STREAM, 0) */
+		/* socket(AF_INET, SOCK_STREAM, 0), close */
 		__asm__ volatile("int $0x80" : "=a"(answer) : "a"(359), "b"(2), "c"(1), "d"(0) : "memory");
+		__asm__ volatile("int $0x80" : "=a"(answer) : "a"(6), "b"(answer) : "memory");
 		return answer < 0;
 	}
 	inet_pton(AF_INET, words[1], &local.sin_addr);

@@ -1,10 +1,11 @@
 //! `--trace`: network calls that do not come by the library's hooks.
 use super::acceptance::side::{Mode, Side};
-use crate::stack::cable::STACK;
+use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::{Output, run};
 use hopscope_tests::{Requirement, Suite, compile_c};
 use std::io::{Read, pipe};
+use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
@@ -23,6 +24,21 @@ pub(crate) fn register(suite: &mut Suite) {
             move || apart(mode),
         );
     }
+    suite.case(
+        "stack::run_watches_no_daemon_that_hears_nothing",
+        &[Netns, Python3],
+        unheard,
+    );
+    suite.case(
+        "stack::run_is_the_first_of_its_processes",
+        &[Netns, Python3],
+        first,
+    );
+    suite.case(
+        "stack::pipeline_serves_other_pid_namespaces",
+        &[Netns, Python3],
+        elsewhere,
+    );
     suite.case(
         "stack::run_says_that_nothing_is_watched",
         &[Netns],
@@ -47,8 +63,7 @@ fn traced(mode: Mode) -> Result<()> {
     let fixed = compile_c(&["stack/run/by_passing.c"], &["-O1", "-static"])?;
     let fixed = fixed.to_str().context("path")?;
     let out = run(&mut side.traced(&[program, STACK, fixed]))?.expect_code(0)?;
-    let of_parent =
-        "]: by-passed the hooks: 1 close, 1 epoll_ctl, 3 getsockname, 1 poll, 1 socket, 1 splice";
+    let of_parent = "]: by-passed the hooks: 1 close, 1 close_range, 1 dup2, 1 epoll_ctl, 3 getsockname, 1 ioctl, 1 poll, 3 socket, 1 splice";
     let of_child = "]: by-passed the hooks: 1 getsockname";
     let sums = lines(&out, "hooks: ");
     // The last: a program that nothing can be loaded into, without environment, executed by a call that is not taken.
@@ -63,7 +78,7 @@ fn traced(mode: Mode) -> Result<()> {
     );
     // Each as it happens, with the file and whose the descriptor is.
     let whose = match mode {
-        Mode::Inline => "(IPv4)",
+        Mode::Inline => "(IPv4, the stack's or the kernel's)",
         Mode::Pipeline => "(a socket of the stack's)",
     };
     let first = lines(&out, ", from by_passing");
@@ -104,11 +119,7 @@ fn compat(side: &Side, program: &str) -> Result<()> {
     }
     let out = run(&mut side.traced(&[program, "compat"]))?.expect_code(0)?;
     let sums = lines(&out, "hooks: ");
-    ensure!(
-        is_one(&sums, "hooks: 1 32-bit socket call"),
-        "{}",
-        out.stderr
-    );
+    ensure!(is_one(&sums, "hooks: 2 32-bit call"), "{}", out.stderr);
     Ok(())
 }
 
@@ -161,5 +172,78 @@ fn not_allowed() -> Result<()> {
     let out = run(&mut command)?.expect_code(0)?;
     let why = "--trace: what by-passes the hooks is not looked for: ";
     ensure!(out.stderr.contains(why), "{}", out.stderr);
+    side.stops()
+}
+
+/// A daemon that has closed standard error: whoever waits for its end is not made to wait for the daemon's.
+fn unheard() -> Result<()> {
+    let side = Side::new(Mode::Inline)?;
+    let (mut lives, end) = pipe()?;
+    let line = format!(
+        "import os
+if os.fork() == 0:
+    os.setsid()
+    os.closerange(0, {0})
+    os.read({0}, 1)",
+        lives.as_raw_fd()
+    );
+    nix::fcntl::fcntl(
+        &lives,
+        nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()),
+    )?;
+    // Reads standard error to its end, while the daemon is there.
+    let out = run(&mut side.traced(&["/usr/bin/python3", "-c", &line]))?.expect_code(0)?;
+    let said = "the command has ended; 1 of its processes, which have closed its standard error, are not watched any more";
+    ensure!(out.stderr.contains(said), "{}", out.stderr);
+    drop(end);
+    lives.read_to_end(&mut Vec::new())?;
+    side.stops()
+}
+
+/// PID 1 has the children of those that end: whoever watches would be its own.
+fn first() -> Result<()> {
+    let side = Side::new(Mode::Inline)?;
+    let line = "import os
+if os.fork() == 0:
+    os._exit(0)
+os.wait()
+try:
+    os.wait()
+except ChildProcessError:
+    print('alone')";
+    // With and without a /proc of its own.
+    for own in [&["--mount-proc"][..], &[]] {
+        let traced = side.traced(&["/usr/bin/python3", "-c", line]);
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child"]).args(own);
+        command.arg(traced.get_program()).args(traced.get_args());
+        let out = run(&mut command)?.expect_code(0)?;
+        ensure!(out.stdout == "alone\n", "{}", out.stdout);
+        let why = "(it is PID 1, or a subreaper)";
+        ensure!(out.stderr.contains(why), "{}", out.stderr);
+    }
+    side.stops()
+}
+
+/// Where the number of the instance's process is 0.
+fn elsewhere() -> Result<()> {
+    let side = Side::new(Mode::Pipeline)?;
+    let listener = TcpListener::bind((KERNEL, 0))?;
+    let line = format!(
+        "import socket; print(socket.create_connection(('{KERNEL}', {})).getsockname()[0])",
+        listener.local_addr()?.port()
+    );
+    let there = side.command(&["/usr/bin/python3", "-c", &line]);
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command.arg(there.get_program()).args(there.get_args());
+    let out = run(&mut command)?.expect_code(0)?;
+    ensure!(
+        out.stdout == format!("{STACK}\n"),
+        "{}{}",
+        out.stdout,
+        out.stderr
+    );
+    drop(listener);
     side.stops()
 }

@@ -2,8 +2,10 @@
 use super::passing::{self, RecvFlags, SendFlags};
 use super::wire::{self, Hello, MESSAGE_MAX, Welcome};
 use crate::handed::Reach;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -36,6 +38,13 @@ pub enum JoinError {
     NoTable,
 }
 
+/// SO_PEERCRED. Its process is 0 in another PID namespace, which is no number for rustix.
+fn user_of(door: &OwnedFd) -> Result<u32, JoinError> {
+    let peer = getsockopt(door, PeerCredentials);
+    let peer = peer.map_err(|errno| JoinError::Nobody(Errno::from_raw_os_error(errno as i32)))?;
+    Ok(peer.uid())
+}
+
 /// # Errors
 /// Nobody is there, or no instance that takes the program.
 pub fn join(path: &Path, program: &str) -> Result<Joined, JoinError> {
@@ -44,10 +53,7 @@ pub fn join(path: &Path, program: &str) -> Result<Joined, JoinError> {
     let door = door.map_err(JoinError::Nobody)?;
     let address = SocketAddrUnix::new(path).map_err(JoinError::Nobody)?;
     connect(&door, &address).map_err(JoinError::Nobody)?;
-    let user = socket_peercred(&door)
-        .map_err(JoinError::Nobody)?
-        .uid
-        .as_raw();
+    let user = user_of(&door)?;
     let patience = |span| set_socket_timeout(&door, Timeout::Recv, span);
     patience(Some(PATIENCE)).map_err(JoinError::NoAnswer)?;
     let hello = Hello {
