@@ -1,5 +1,5 @@
-//! With `--trace`: what by-passes the hooks, as another process sees it from the kernel. It is no child of the command's, and none
-//! of its descriptors stay open there.
+//! With `--trace`: what by-passes the hooks, as another process sees it from the kernel. It is no child of the command's, and has
+//! none of its descriptors but standard error.
 use crate::status::on_stderr;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -54,7 +54,8 @@ fn start(instance: Option<u32>, preloaded: Option<OsString>) -> anyhow::Result<(
         .spawn()
         .context("starting a process")?;
     let answer = starter.stdout.take().context("no pipe")?;
-    starter.wait().context("waiting for a process")?;
+    // Where SIGCHLD is ignored the kernel has reaped it.
+    let _ = starter.wait();
     let mut line = String::new();
     BufReader::new(answer).read_line(&mut line)?;
     match line.trim_end() {

@@ -40,6 +40,11 @@ pub(crate) fn register(suite: &mut Suite) {
         elsewhere,
     );
     suite.case(
+        "stack::run_is_watched_where_sigchld_is_ignored",
+        &[Netns],
+        nobody_to_wait_for,
+    );
+    suite.case(
         "stack::run_says_that_nothing_is_watched",
         &[Netns],
         not_allowed,
@@ -159,6 +164,22 @@ sys.stdin.read()",
         said.trim() == child.id().to_string(),
         "{said}, not {}",
         child.id()
+    );
+    side.stops()
+}
+
+/// Whose starter ignores SIGCHLD, so that there is nobody to wait for.
+fn nobody_to_wait_for() -> Result<()> {
+    let side = Side::new(Mode::Inline)?;
+    let traced = side.traced(&["/bin/true"]);
+    let mut command = Command::new("env");
+    command.arg("--ignore-signal=CHLD");
+    command.arg(traced.get_program()).args(traced.get_args());
+    let out = run(&mut command)?.expect_code(0)?;
+    ensure!(
+        out.stderr.contains("1 process ended") && !out.stderr.contains("not looked for"),
+        "{}",
+        out.stderr
     );
     side.stops()
 }

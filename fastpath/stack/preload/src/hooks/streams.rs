@@ -2,7 +2,7 @@
 use super::naming::unname;
 use super::{real, socket_streams};
 use crate::table::{self, Entry};
-use nix::libc::{self, FILE, c_char, c_int};
+use nix::libc::{FILE, c_char, c_int};
 
 /// # Safety
 /// `stream` is one, or null.
@@ -16,7 +16,7 @@ unsafe fn closes(stream: *mut FILE) {
         return socket_streams::forget(stream);
     }
     // SAFETY: the caller's promise.
-    let fd = unsafe { libc::fileno(stream) };
+    let fd = unsafe { real::fileno(stream) };
     if !matches!(table::get(fd), Entry::Kernel | Entry::Internal) {
         unname(fd);
     }
@@ -39,7 +39,10 @@ unsafe extern "C-unwind" fn freopen(
 ) -> *mut FILE {
     // SAFETY: as libc's.
     unsafe {
-        closes(stream);
+        // libc refuses it for one on a socket of the stack's, which stays as it is.
+        if socket_streams::descriptor(stream).is_none() {
+            closes(stream);
+        }
         real::freopen(path, mode, stream)
     }
 }
