@@ -178,7 +178,7 @@ impl State {
         let everywhere = socket.everywhere;
         if on {
             socket.kernel_too = false;
-            self.kernel_too.retain(|other| *other != index);
+            self.is_not_kernels_too(index);
         } else if everywhere {
             // Where the kernel's socket has no port it hears nothing, and that is all.
             self.everywhere(index, true);
@@ -202,7 +202,7 @@ impl State {
             && undecided.kernel_used
         {
             undecided.kernel_used = false;
-            self.kernel_too.retain(|other| *other != index);
+            self.is_not_kernels_too(index);
         }
     }
 
@@ -228,8 +228,9 @@ impl State {
             socket.everywhere = true;
             socket.kernel_too = kernel_too;
         }
-        self.kernel_too.retain(|other| *other != index);
-        if kernel_too {
+        if !kernel_too {
+            self.is_not_kernels_too(index);
+        } else if !self.kernel_too.contains(&index) {
             self.kernel_too.push(index);
         }
     }

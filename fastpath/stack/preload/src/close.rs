@@ -44,7 +44,7 @@ impl State {
             }
             self.rename(set);
         }
-        self.kernel_too.retain(|other| *other != index);
+        self.is_not_kernels_too(index);
         match description.kind {
             Kind::Undecided(_) => {}
             Kind::Socket(socket) => {

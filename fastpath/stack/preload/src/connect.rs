@@ -36,7 +36,7 @@ impl State {
         let Some(description) = self.forget(index) else {
             return;
         };
-        self.kernel_too.retain(|other| *other != index);
+        self.is_not_kernels_too(index);
         for (set, place) in description.watchers {
             let Some(Description {
                 kind: Kind::Epoll(found),

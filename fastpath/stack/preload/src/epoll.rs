@@ -1,7 +1,7 @@
 //! Epoll sets: the kernel's epoll for its own descriptors, and a [`crate::set::Set`] beside it for the stack's sockets.
 use crate::description::{Description, Kind};
 use crate::set::Set;
-use crate::state::State;
+use crate::state::{State, kernel_level};
 use crate::table::{self, Entry};
 use nix::libc::{self, pollfd};
 
@@ -110,7 +110,7 @@ impl State {
     /// How many events a call for `most` asks the kernel for, before the stack's fill what is left: as many as the stack does not
     /// need, a quarter at least, and one at least; of one at all in turn.
     pub fn epoll_share_of_kernel(&mut self, index: u32, most: usize) -> usize {
-        self.look_at_kernel_listeners(index);
+        self.look_at_kernel_parts(index);
         let Some(set) = self.set_mut(index) else {
             return most;
         };
@@ -154,59 +154,68 @@ impl State {
         ready
     }
 
-    /// Sockets of the kernel that listen beside the stack's.
-    pub fn epoll_kernel_listeners(&self, index: u32) -> Vec<i32> {
+    /// What the kernel's parts of sockets in it are waited for by.
+    pub fn epoll_kernel_parts(&self, index: u32) -> Vec<i32> {
         let Some(set) = self.set(index) else {
             return Vec::new();
         };
         let mut found = Vec::new();
-        for listener in &self.kernel_too {
-            let watchers = self.description(*listener).map_or(&[][..], |d| &d.watchers);
-            let mut of_set = watchers.iter().filter(|(set, _)| *set == index);
-            if of_set.any(|(_, place)| set.waits_for_in(*place)) {
-                found.extend(self.kernel_listener(*listener));
+        for part in &self.kernel_too {
+            let watchers = self.description(*part).map_or(&[][..], |d| &d.watchers);
+            let of_set = watchers.iter().filter(|(set, _)| *set == index);
+            for (_, place) in of_set.filter(|(_, place)| set.waits_for_in(*place)) {
+                let by = match self.edges.watches(*part) && set.is_by_edge(*place) {
+                    true => self.edges.epoll,
+                    false => self.kernel_part(*part),
+                };
+                found.extend(by.filter(|fd| !found.contains(fd)));
             }
         }
         found
     }
 
-    /// The kernel's part of a listener tells nobody of its connections.
-    fn look_at_kernel_listeners(&mut self, index: u32) {
+    /// The kernel's part of a socket tells nobody of what comes there.
+    fn look_at_kernel_parts(&mut self, index: u32) {
         for at in 0..self.kernel_too.len() {
-            let listener = self.kernel_too[at];
-            let Some(description) = self.description(listener) else {
-                continue;
-            };
-            let watchers = description.watchers.iter();
-            let places: Vec<u32> = watchers
-                .filter(|(set, _)| *set == index)
-                .map(|(_, place)| *place)
-                .collect();
-            if !places.is_empty() && crate::state::kernel_level(description) != 0 {
-                for place in places {
-                    if let Some(set) = self.set_mut(index) {
-                        set.happened(place, u32::MAX);
-                    }
+            let part = self.kernel_too[at];
+            let watchers = self.description(part).map_or(&[][..], |d| &d.watchers);
+            let of_set = watchers.iter().filter(|(set, _)| *set == index);
+            let places: Vec<u32> = of_set.map(|(_, place)| *place).collect();
+            for place in places {
+                let by_edge = self.set(index).is_some_and(|set| set.is_by_edge(place));
+                if by_edge && self.watch_edges(part) {
+                    continue;
+                }
+                let level = self.description(part).map_or(0, kernel_level);
+                if let Some(set) = self.set_mut(index).filter(|_| level != 0) {
+                    set.happened(place, u32::MAX);
                 }
             }
         }
+        self.tell_edges();
     }
 
-    fn kernel_listener(&self, index: u32) -> Option<i32> {
+    fn kernel_part(&self, index: u32) -> Option<i32> {
         self.description(index)?.kernel_part()
     }
 
-    /// Of a poll's descriptors.
-    pub fn kernel_listeners(&self, fds: &[pollfd]) -> Vec<i32> {
+    /// The same of a poll's descriptors, sockets and sets.
+    pub fn kernel_parts(&self, fds: &[pollfd]) -> Vec<i32> {
         let asked = fds.iter().filter(|poll| poll.events & libc::POLLIN != 0);
-        asked
-            .filter_map(|poll| self.kernel_listener(self.index_of(poll.fd)?))
-            .collect()
+        let found = asked.filter_map(|poll| {
+            let index = self.index_of(poll.fd)?;
+            Some(match self.is_epoll(index) {
+                true => self.epoll_kernel_parts(index),
+                false => self.kernel_part(index).into_iter().collect(),
+            })
+        });
+        found.flatten().collect()
     }
 
     /// poll's bits; of an epoll descriptor that a harvest would find something.
     pub fn poll_level(&mut self, index: u32) -> u32 {
         if self.is_epoll(index) {
+            self.look_at_kernel_parts(index);
             return match self.epoll_may_be_ready(index) {
                 true => (libc::POLLIN | libc::POLLRDNORM) as u32,
                 false => 0,

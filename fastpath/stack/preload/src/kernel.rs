@@ -258,6 +258,24 @@ pub fn epoll_ctl(epoll: c_int, operation: c_int, fd: c_int, events: u32, data: u
     unsafe { call(libc::SYS_epoll_ctl, arguments) }
 }
 
+pub fn epoll() -> Answer {
+    plain(libc::SYS_epoll_create1, &[libc::EPOLL_CLOEXEC])
+}
+
+/// What there is now, and how many.
+pub fn epoll_now(epoll: c_int, events: &mut [libc::epoll_event]) -> Answer {
+    let arguments = [
+        epoll as usize,
+        events.as_mut_ptr() as usize,
+        events.len(),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: `events` lives over the call.
+    unsafe { call(libc::SYS_epoll_wait, arguments) }
+}
+
 /// Sleeps while `word` holds `seen`, at most so long.
 pub fn futex_wait(
     word: &std::sync::atomic::AtomicU32,

@@ -20,6 +20,7 @@ mod control;
 mod data;
 mod datagram;
 mod description;
+mod edges;
 mod epoll;
 mod free_ports;
 mod hooks;

@@ -94,6 +94,7 @@ impl State {
         }
         self.owner.forked();
         self.ticker.forked();
+        self.edges.forked();
         self.leader = None;
         self.leader_until = None;
         self.ticker_leads = false;

@@ -101,6 +101,10 @@ impl Set {
         interest.map_or(0, |interest| interest.events)
     }
 
+    pub fn is_by_edge(&self, place: u32) -> bool {
+        self.events(place) & libc::EPOLLET as u32 != 0
+    }
+
     /// A connection to accept, or bytes.
     pub fn waits_for_in(&self, place: u32) -> bool {
         let interest = self.interests.get(place as usize).copied().flatten();

@@ -1,5 +1,6 @@
 //! All that the lock guards.
 use crate::description::{Description, Kind};
+use crate::edges::Edges;
 use crate::instance::Instance;
 use crate::kernel;
 use crate::numbers;
@@ -39,6 +40,7 @@ pub struct State {
     pub calls: u64,
     /// MadeSockets that are the kernel's, too.
     pub kernel_too: Vec<u32>,
+    pub edges: Edges,
     /// Addresses of stdio's streams on sockets, which are not closed.
     pub streams: Vec<usize>,
 }
@@ -62,6 +64,7 @@ impl State {
             turns: 0,
             calls: 0,
             kernel_too: Vec::new(),
+            edges: Edges::default(),
             streams: Vec::new(),
         }
     }

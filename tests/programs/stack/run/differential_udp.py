@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from differential_calls import control as control_of_any, dup, error, named, queued, tried
+from differential_calls import control, dup, error, named, queued, tried
 
 address, peer, first, programs, patience = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]) / 1000
 # Where a socket is an end of a pair of unix(7): what poll says of errors is another thing, and one that was shut both ways, or for reading, is over.
@@ -29,8 +29,6 @@ class End:
         self.decided = False
         # Errors may have come.
         self.refused = False
-        # Inline, of what is unread at the kernel's part each call tells anew.
-        self.has_edges = True
 
 
 def settle():
@@ -71,7 +69,6 @@ def program(seed):
         clients.append(client)
     end = End(server)
     end.decided = begin != "nowhere"
-    end.has_edges = pairs or begin == "here"
     # It gets into its sets once more when it is decided: another edge.
     end.refused = begin == "nowhere"
     epoll = select.epoll()
@@ -213,10 +210,6 @@ def options(rng, end, one, epoll, clients):
     ])
     value = rng.choice([0, 1, 3])
     return f"{level} {name} {value} {tried(lambda: one.setsockopt(level, name, value))} {tried(lambda: one.getsockopt(level, name))}"
-
-
-def control(rng, end, one, epoll, clients):
-    return control_of_any(rng, end, one, epoll, clients, 0 if end.has_edges else select.EPOLLET)
 
 
 def listens(rng, end, one, epoll, clients):

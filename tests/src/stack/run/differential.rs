@@ -51,6 +51,7 @@ pub(crate) fn register(suite: &mut Suite) {
         needs,
         waits_for_datagrams,
     );
+    suite.case("stack::run_tells_edges_as_the_kernel_does", needs, edges);
 }
 
 /// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
@@ -125,6 +126,27 @@ fn waits_for_datagrams() -> Result<()> {
     let program = compile_c(&["stack/run/datagrams.c"], &["-O1", "-pthread"])?;
     let program = program.to_str().context("path")?;
     the_same_lines(&[program, KERNEL, KERNEL], &[], &[program, STACK, KERNEL])
+}
+
+/// Of a socket at every address that the kernel has, too: what comes there is told once by EPOLLET, and sets are ready in poll.
+fn edges() -> Result<()> {
+    cable()?;
+    the_same_edges(&on_the_stack)
+}
+
+pub(super) fn the_same_edges(start: Start<'_>) -> Result<()> {
+    let program = compile_c(&["stack/run/edges.c"], &["-O1", "-pthread"])?;
+    let program = program.to_str().context("path")?;
+    let kernel = run(Command::new(program).args([KERNEL, KERNEL]))?.expect_code(0)?;
+    let stack = run(&mut start(&[], &[program, STACK, KERNEL]))?.expect_code(0)?;
+    ensure!(kernel.stdout.lines().count() == 105, "{}", kernel.stdout);
+    ensure!(
+        kernel.stdout == stack.stdout,
+        "kernel:\n{}stack:\n{}",
+        kernel.stdout,
+        stack.stdout
+    );
+    Ok(())
 }
 
 fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result<()> {

@@ -93,7 +93,7 @@ pub unsafe fn poll_both(
             until: nap.until,
         };
         wait.fds.append(&mut nap.fds);
-        let waits = lock::with(|state| state.kernel_listeners(fds))?;
+        let waits = lock::with(|state| state.kernel_parts(fds))?;
         wait.fds
             .extend(waits.iter().map(|fd| watch(*fd, libc::POLLIN)));
         let bed = bed(&nap);

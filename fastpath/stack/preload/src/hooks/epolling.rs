@@ -158,9 +158,9 @@ unsafe fn epoll_both(
             }
             let mut nap = state.fall_asleep(vec![index], limit.at())?;
             nap.fds.push(watch(epoll, libc::POLLIN));
-            let listeners = state.epoll_kernel_listeners(index);
+            let parts = state.epoll_kernel_parts(index);
             nap.fds
-                .extend(listeners.iter().map(|fd| watch(*fd, libc::POLLIN)));
+                .extend(parts.iter().map(|fd| watch(*fd, libc::POLLIN)));
             Ok(Some(nap))
         })??;
         let Some(mut nap) = nap else {

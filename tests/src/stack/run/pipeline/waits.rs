@@ -1,5 +1,7 @@
 //! Calls that wait, and events: the same as on the kernel's stack.
-use super::super::differential::{CALLS_FLAGS, Of, the_same_connects, the_same_programs};
+use super::super::differential::{
+    CALLS_FLAGS, Of, the_same_connects, the_same_edges, the_same_programs,
+};
 use super::instance::Instance;
 use crate::stack::cable::{KERNEL, STACK};
 use anyhow::{Context, Result, ensure};
@@ -34,6 +36,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::pipeline_connects_without_waiting",
         &[Netns, Python3],
         connects_without_waiting,
+    );
+    suite.case(
+        "stack::pipeline_tells_edges_as_the_kernel_does",
+        &[Netns, Gcc],
+        edges,
     );
 }
 
@@ -86,5 +93,13 @@ fn connects_without_waiting() -> Result<()> {
     let instance = Instance::start(&[])?;
     let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
     the_same_connects(&on_the_stack)?;
+    instance.has_nothing_left().map(drop)
+}
+
+/// Of sockets at every address.
+fn edges() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
+    the_same_edges(&on_the_stack)?;
     instance.has_nothing_left().map(drop)
 }
