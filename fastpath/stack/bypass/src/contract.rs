@@ -1,6 +1,8 @@
 //! What the program is told and tells: `bpf/bypass.h`.
 use hopscope_stack_abi::mark;
 
+/// The preloaded library's file: `LIBRARY`.
+pub const LIBRARY: &str = "libhopscope_preload.so";
 /// Of `struct bypass_config`.
 const CONFIG_BYTES: usize = 32;
 /// Of `struct bypass_event`.
@@ -154,5 +156,16 @@ impl Counters {
             unnamed,
             untold,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LIBRARY;
+
+    #[test]
+    fn the_kernels_side_has_the_same_name() {
+        let line = format!("#define LIBRARY \"{LIBRARY}\"\n");
+        assert!(include_str!("../bpf/bypass.h").contains(&line));
     }
 }

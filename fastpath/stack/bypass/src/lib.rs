@@ -7,6 +7,7 @@ mod calls;
 mod contract;
 mod said;
 
+pub use contract::LIBRARY;
 use contract::{Config, Counters, Event, Row};
 use hopscope_bpf::object::{self, has_capabilities, variables};
 use hopscope_bpf::{BpfError, Ring, compiled, run_stats};

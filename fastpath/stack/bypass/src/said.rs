@@ -1,10 +1,8 @@
 //! What is told as it happens, and in sum when a process ends.
 use crate::calls;
-use crate::contract::{Call, Family, Process, Row};
+use crate::contract::{Call, Family, LIBRARY, Process, Row};
 use std::collections::BTreeMap;
 use std::fs;
-
-const LIBRARY: &str = "libhopscope_preload.so";
 
 /// The first of a process's calls at a place; None: it is the library's own after all.
 ///

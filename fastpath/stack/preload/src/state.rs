@@ -287,6 +287,15 @@ impl State {
         }
     }
 
+    /// By a call whose change no event of the engine's tells of.
+    pub fn happened_by_state(&mut self, index: u32) {
+        let level = self.level(index);
+        if let Some(description) = self.description_mut(index) {
+            description.level = level;
+        }
+        self.happened(index, u32::MAX);
+    }
+
     /// After a call, which may have taken the last bytes, or the last room.
     pub fn called(&mut self, index: u32) {
         if self

@@ -199,6 +199,15 @@ static void listeners(void) {
     close(fd), close(edges), close(level);
 }
 
+/* It fails, and is an edge (inet_shutdown in net/ipv4/af_inet.c). */
+static void shut_without_peer(void) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), edges = set_of(fd, EPOLLOUT | EPOLLET);
+    waits("writable", edges, 0), waits("told", edges, 0);
+    say("shutdown", shutdown(fd, SHUT_RD));
+    waits("shut", edges, 0), waits("told", edges, 0);
+    close(fd), close(edges);
+}
+
 int main(int count, char **words) {
     own = words[1], peer = words[2];
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -207,5 +216,6 @@ int main(int count, char **words) {
     sets_in_poll();
     threads();
     listeners();
+    shut_without_peer();
     return count - 3;
 }

@@ -10,28 +10,33 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
 pub(crate) fn register(suite: &mut Suite) {
-    use Requirement::{Gcc, Netns, Python3};
+    use Requirement::{Gcc, Ia32, Netns, Python3, SliceHooks};
     for mode in Mode::BOTH {
         let name = |what: &str| format!("{}_{what}", mode.prefix());
         suite.case(
             name("traces_what_by_passes_the_hooks"),
-            &[Netns, Gcc],
+            &[Netns, Gcc, Python3, SliceHooks],
             move || traced(mode),
         );
         suite.case(
+            name("traces_32_bit_calls"),
+            &[Netns, Gcc, Ia32, SliceHooks],
+            move || compat(mode),
+        );
+        suite.case(
             name("is_watched_by_nobody_of_its_own"),
-            &[Netns, Python3],
+            &[Netns, Python3, SliceHooks],
             move || apart(mode),
         );
     }
     suite.case(
         "stack::run_watches_no_daemon_that_hears_nothing",
-        &[Netns, Python3],
+        &[Netns, Python3, SliceHooks],
         unheard,
     );
     suite.case(
         "stack::run_is_the_first_of_its_processes",
-        &[Netns, Python3],
+        &[Netns, Python3, SliceHooks],
         first,
     );
     suite.case(
@@ -41,7 +46,7 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case(
         "stack::run_is_watched_where_sigchld_is_ignored",
-        &[Netns],
+        &[Netns, SliceHooks],
         nobody_to_wait_for,
     );
     suite.case(
@@ -96,7 +101,6 @@ fn traced(mode: Mode) -> Result<()> {
         "{}",
         out.stderr
     );
-    compat(&side, program)?;
     // Calls within libc, and none.
     let line =
         "import socket; socket.getaddrinfo('127.0.0.1', 1); socket.socket(); socket.if_nameindex()";
@@ -117,15 +121,15 @@ fn traced(mode: Mode) -> Result<()> {
     side.stops()
 }
 
-/// By `int 0x80`, which a kernel may be without.
-fn compat(side: &Side, program: &str) -> Result<()> {
-    if run(Command::new(program).arg("compat"))?.code != Some(0) {
-        return Ok(());
-    }
+/// By `int 0x80`.
+fn compat(mode: Mode) -> Result<()> {
+    let side = Side::new(mode)?;
+    let program = compile_c(&["stack/run/by_passing.c"], &["-O1"])?;
+    let program = program.to_str().context("path")?;
     let out = run(&mut side.traced(&[program, "compat"]))?.expect_code(0)?;
     let sums = lines(&out, "hooks: ");
     ensure!(is_one(&sums, "hooks: 2 32-bit call"), "{}", out.stderr);
-    Ok(())
+    side.stops()
 }
 
 /// What the program inherits and closes is closed, while it runs; its process is the one that was started.

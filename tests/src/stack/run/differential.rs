@@ -139,7 +139,7 @@ pub(super) fn the_same_edges(start: Start<'_>) -> Result<()> {
     let program = program.to_str().context("path")?;
     let kernel = run(Command::new(program).args([KERNEL, KERNEL]))?.expect_code(0)?;
     let stack = run(&mut start(&[], &[program, STACK, KERNEL]))?.expect_code(0)?;
-    ensure!(kernel.stdout.lines().count() == 105, "{}", kernel.stdout);
+    ensure!(kernel.stdout.lines().count() == 113, "{}", kernel.stdout);
     ensure!(
         kernel.stdout == stack.stdout,
         "kernel:\n{}stack:\n{}",
