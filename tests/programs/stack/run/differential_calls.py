@@ -37,9 +37,11 @@ def queued(rng, end, one, epoll, others):
     return tried(lambda: fcntl.ioctl(one, termios.FIONREAD, into) and None) or struct.unpack("i", into)
 
 
-def control(rng, end, one, epoll, others):
+def control(rng, end, one, epoll, others, without_edges_of=0):
     bits = rng.choice([select.EPOLLIN, select.EPOLLOUT, select.EPOLLIN | select.EPOLLOUT, select.EPOLLIN | select.EPOLLRDHUP, 0])
     bits |= rng.choice([0, 0, select.EPOLLET, select.EPOLLONESHOT, select.EPOLLET | select.EPOLLONESHOT])
+    if bits & select.EPOLLET:
+        bits &= ~without_edges_of
     how = rng.choice(["register", "register", "modify", "unregister"])
     arguments = (one,) if how == "unregister" else (one, bits)
     return f"{how} {bits & 0xffffffff:x} {tried(lambda: getattr(epoll, how)(*arguments))}"

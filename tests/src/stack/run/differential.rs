@@ -105,9 +105,15 @@ pub(super) fn the_same_connects(start: Start<'_>) -> Result<()> {
         }
     });
     let program = python("nonblocking.py", &[KERNEL, "10.0.0.77", &port]);
-    let kernel = run(Command::new(&program[0]).args(&program[1..]))?.expect_code(0)?;
-    let stack = run(&mut start(&[], &words(&program)))?.expect_code(0)?;
-    ensure!(kernel.stdout.lines().count() == 10, "{}", kernel.stdout);
+    let program = words(&program);
+    the_same_of_all(10, &program, &mut start(&[], &program))
+}
+
+/// So many lines, the first time.
+fn the_same_of_all(count: usize, on_kernel: &[&str], on_stack: &mut Command) -> Result<()> {
+    let kernel = run(Command::new(on_kernel[0]).args(&on_kernel[1..]))?.expect_code(0)?;
+    let stack = run(on_stack)?.expect_code(0)?;
+    ensure!(kernel.stdout.lines().count() == count, "{}", kernel.stdout);
     ensure!(
         kernel.stdout == stack.stdout,
         "kernel:\n{}stack:\n{}",
@@ -137,16 +143,8 @@ fn edges() -> Result<()> {
 pub(super) fn the_same_edges(start: Start<'_>) -> Result<()> {
     let program = compile_c(&["stack/run/edges.c"], &["-O1", "-pthread"])?;
     let program = program.to_str().context("path")?;
-    let kernel = run(Command::new(program).args([KERNEL, KERNEL]))?.expect_code(0)?;
-    let stack = run(&mut start(&[], &[program, STACK, KERNEL]))?.expect_code(0)?;
-    ensure!(kernel.stdout.lines().count() == 113, "{}", kernel.stdout);
-    ensure!(
-        kernel.stdout == stack.stdout,
-        "kernel:\n{}stack:\n{}",
-        kernel.stdout,
-        stack.stdout
-    );
-    Ok(())
+    let own = [program, KERNEL, KERNEL];
+    the_same_of_all(113, &own, &mut start(&[], &[program, STACK, KERNEL]))
 }
 
 fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result<()> {
