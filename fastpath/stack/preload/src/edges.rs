@@ -1,13 +1,7 @@
 //! Edges of what the kernel has of a socket (EPOLLET): an epoll instance of the library's own, which tells of each arrival once.
 use crate::kernel;
-use crate::say::once;
-use crate::state::State;
+use crate::table::{self, Entry};
 use nix::libc;
-use rustix::io::Errno;
-use std::sync::atomic::AtomicBool;
-
-static NONE_SAID: AtomicBool = AtomicBool::new(false);
-const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
 #[derive(Debug)]
 struct Watched {
@@ -34,7 +28,9 @@ impl Edges {
             .partition::<Vec<_>, _>(|watched| watched.description == description);
         self.watched = left;
         for watched in gone {
-            if let Some(epoll) = self.epoll {
+            // Or the number is another one's by now.
+            let is_its = self.watched.iter().all(|other| other.fd != watched.fd);
+            if let Some(epoll) = self.epoll.filter(|_| is_its) {
                 let _ = kernel::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, watched.fd, 0, 0);
             }
         }
@@ -44,7 +40,7 @@ impl Edges {
     pub fn forked(&mut self) {
         let parents = std::mem::take(self);
         if let Some(epoll) = parents.epoll {
-            crate::table::set(epoll, crate::table::Entry::Kernel);
+            table::set(epoll, Entry::Kernel);
             kernel::close(epoll);
         }
     }
@@ -54,78 +50,39 @@ impl Edges {
         all.any(|watched| watched.description == description)
     }
 
-    fn of(&self, serial: u64) -> Option<u32> {
-        let mut all = self.watched.iter();
-        all.find(|watched| watched.serial == serial)
-            .map(|watched| watched.description)
-    }
-}
-
-impl State {
-    /// What the kernel has of it is told once from now on; at once, if there is something. `false`: there is no descriptor for that.
-    pub fn watch_edges(&mut self, index: u32) -> bool {
-        if self.edges.watches(index) {
-            return true;
-        }
-        let Some(fd) = self.description(index).and_then(|d| d.kernel_part()) else {
-            return false;
-        };
-        match self.add_edges(index, fd) {
-            Ok(()) => true,
-            Err(error) => {
-                once(&NONE_SAID, || {
-                    let error = Errno::from_raw_os_error(error);
-                    format!(
-                        "descriptor {fd}: what the kernel has of it is told anew by each epoll_wait, in spite of EPOLLET: {error}"
-                    )
-                });
-                false
-            }
-        }
-    }
-
-    fn add_edges(&mut self, index: u32, fd: i32) -> Result<(), i32> {
-        let epoll = match self.edges.epoll {
-            Some(epoll) => epoll,
-            None => {
-                let made = self.internal(kernel::epoll()?)?;
-                *self.edges.epoll.insert(made)
-            }
-        };
-        self.edges.serial += 1;
-        let serial = self.edges.serial;
+    /// At once, if there is something.
+    pub fn watch(&mut self, epoll: i32, description: u32, fd: i32) -> Result<(), i32> {
+        self.serial += 1;
+        let serial = self.serial;
         let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
         kernel::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, events, serial)?;
-        self.edges.watched.push(Watched {
-            description: index,
+        self.watched.push(Watched {
+            description,
             fd,
             serial,
         });
         Ok(())
     }
 
-    /// Those that came since, to all sets that the sockets are in.
-    pub fn tell_edges(&mut self) {
-        let Some(epoll) = self.edges.epoll.filter(|_| !self.edges.watched.is_empty()) else {
-            return;
+    /// Descriptions that something has come to since.
+    pub fn told(&self) -> Vec<u32> {
+        let mut told = Vec::new();
+        let Some(epoll) = self.epoll.filter(|_| !self.watched.is_empty()) else {
+            return told;
         };
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
         loop {
             let found = kernel::epoll_now(epoll, &mut events).unwrap_or(0) as usize;
-            for event in &events[..found] {
-                if let Some(index) = self.edges.of(event.u64) {
-                    self.happened(index, IN);
-                }
-            }
+            told.extend(events[..found].iter().filter_map(|e| self.of(e.u64)));
             if found < events.len() {
-                return;
+                return told;
             }
         }
     }
 
-    /// The kernel has no part in it any more.
-    pub fn is_not_kernels_too(&mut self, index: u32) {
-        self.kernel_too.retain(|other| *other != index);
-        self.edges.leave(index);
+    fn of(&self, serial: u64) -> Option<u32> {
+        let mut all = self.watched.iter();
+        all.find(|watched| watched.serial == serial)
+            .map(|watched| watched.description)
     }
 }

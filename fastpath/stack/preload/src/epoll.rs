@@ -1,9 +1,9 @@
 //! Epoll sets: the kernel's epoll for its own descriptors, and a [`crate::set::Set`] beside it for the stack's sockets.
 use crate::description::{Description, Kind};
 use crate::set::Set;
-use crate::state::{State, kernel_level};
+use crate::state::State;
 use crate::table::{self, Entry};
-use nix::libc::{self, pollfd};
+use nix::libc;
 
 impl State {
     pub fn epoll_opened(&mut self, fd: i32) -> bool {
@@ -16,7 +16,7 @@ impl State {
             .is_some_and(|d| matches!(d.kind, Kind::Epoll(_)))
     }
 
-    fn set_mut(&mut self, index: u32) -> Option<&mut Set> {
+    pub fn set_mut(&mut self, index: u32) -> Option<&mut Set> {
         match self.description_mut(index) {
             Some(Description {
                 kind: Kind::Epoll(set),
@@ -26,7 +26,7 @@ impl State {
         }
     }
 
-    fn set(&self, index: u32) -> Option<&Set> {
+    pub fn set(&self, index: u32) -> Option<&Set> {
         match self.description(index) {
             Some(Description {
                 kind: Kind::Epoll(set),
@@ -152,64 +152,6 @@ impl State {
             *place = set;
         }
         ready
-    }
-
-    /// What the kernel's parts of sockets in it are waited for by.
-    pub fn epoll_kernel_parts(&self, index: u32) -> Vec<i32> {
-        let Some(set) = self.set(index) else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for part in &self.kernel_too {
-            let watchers = self.description(*part).map_or(&[][..], |d| &d.watchers);
-            let of_set = watchers.iter().filter(|(set, _)| *set == index);
-            for (_, place) in of_set.filter(|(_, place)| set.waits_for_in(*place)) {
-                let by = match self.edges.watches(*part) && set.is_by_edge(*place) {
-                    true => self.edges.epoll,
-                    false => self.kernel_part(*part),
-                };
-                found.extend(by.filter(|fd| !found.contains(fd)));
-            }
-        }
-        found
-    }
-
-    /// The kernel's part of a socket tells nobody of what comes there.
-    fn look_at_kernel_parts(&mut self, index: u32) {
-        for at in 0..self.kernel_too.len() {
-            let part = self.kernel_too[at];
-            let watchers = self.description(part).map_or(&[][..], |d| &d.watchers);
-            let of_set = watchers.iter().filter(|(set, _)| *set == index);
-            let places: Vec<u32> = of_set.map(|(_, place)| *place).collect();
-            for place in places {
-                let by_edge = self.set(index).is_some_and(|set| set.is_by_edge(place));
-                if by_edge && self.watch_edges(part) {
-                    continue;
-                }
-                let level = self.description(part).map_or(0, kernel_level);
-                if let Some(set) = self.set_mut(index).filter(|_| level != 0) {
-                    set.happened(place, u32::MAX);
-                }
-            }
-        }
-        self.tell_edges();
-    }
-
-    fn kernel_part(&self, index: u32) -> Option<i32> {
-        self.description(index)?.kernel_part()
-    }
-
-    /// The same of a poll's descriptors, sockets and sets.
-    pub fn kernel_parts(&self, fds: &[pollfd]) -> Vec<i32> {
-        let asked = fds.iter().filter(|poll| poll.events & libc::POLLIN != 0);
-        let found = asked.filter_map(|poll| {
-            let index = self.index_of(poll.fd)?;
-            Some(match self.is_epoll(index) {
-                true => self.epoll_kernel_parts(index),
-                false => self.kernel_part(index).into_iter().collect(),
-            })
-        });
-        found.flatten().collect()
     }
 
     /// poll's bits; of an epoll descriptor that a harvest would find something.

@@ -26,6 +26,7 @@ mod free_ports;
 mod hooks;
 mod instance;
 mod kernel;
+mod kernel_parts;
 mod listen;
 mod made;
 mod numbers;

@@ -64,10 +64,12 @@ static void polls(const char *what, int set, int ms) {
     say(what, poll(&one, 1, ms));
 }
 
-static void from_near(void) {
-    struct sockaddr_in to = at("127.0.0.1", PORT);
+static void near_to(int port) {
+    struct sockaddr_in to = at("127.0.0.1", port);
     if (sendto(near, "near", 4, 0, SA(to)) != 4) perror("near");
 }
+
+static void from_near(void) { near_to(PORT); }
 
 static void from_far(void) {
     struct sockaddr_in to = at(own, PORT);
@@ -109,11 +111,15 @@ static void datagrams(void) {
     close(fd);
     from_near();
     waits("closed", edges, WATCHDOG_MS), waits("told", edges, 0);
-    int second = made(SOCK_DGRAM, "127.0.0.1", PORT + 1);
+    int second = made(SOCK_DGRAM, "0.0.0.0", PORT + 1), seconds = set_of(second, EPOLLIN | EPOLLET);
     printf("the number is used again: %d\n", second == fd);
+    waits("nothing", seconds, 0);
     read_all(other);
-    close(other), close(second);
+    close(other);
     waits("all closed", edges, 0);
+    near_to(PORT + 1);
+    waits("the second one", seconds, WATCHDOG_MS), waits("told", seconds, 0);
+    close(second), close(seconds);
     close(edges), close(level);
 }
 

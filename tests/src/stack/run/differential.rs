@@ -144,7 +144,7 @@ pub(super) fn the_same_edges(start: Start<'_>) -> Result<()> {
     let program = compile_c(&["stack/run/edges.c"], &["-O1", "-pthread"])?;
     let program = program.to_str().context("path")?;
     let own = [program, KERNEL, KERNEL];
-    the_same_of_all(113, &own, &mut start(&[], &[program, STACK, KERNEL]))
+    the_same_of_all(118, &own, &mut start(&[], &[program, STACK, KERNEL]))
 }
 
 fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result<()> {
