@@ -10,9 +10,9 @@ use crate::state::State;
 use crate::table::Entry;
 use hopscope_stack_abi::address;
 use hopscope_stack_engine::{HowToShut, SocketKind};
-use hopscope_stack_instance::programs::wire::{Name, Request};
+use hopscope_stack_instance::programs::wire::{Name, Request, Response};
 use nix::libc;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 impl State {
@@ -157,6 +157,17 @@ impl State {
             by_kernel,
         };
         self.ask(&request, None).map(drop)
+    }
+
+    /// What the path to there lets through in one packet.
+    pub fn longest_datagram_there(&mut self, name: Name, peer: IpAddr) -> Result<usize, i32> {
+        match self.ask(&Request::DatagramsLongest { name, peer }, None)?.0 {
+            Response::Value(value) => {
+                let longest = value.first_chunk().ok_or(libc::EIO)?;
+                Ok(u32::from_ne_bytes(*longest) as usize)
+            }
+            _ => Err(libc::EIO),
+        }
     }
 
     /// The control messages that its programs have asked for.

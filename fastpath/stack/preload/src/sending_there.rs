@@ -60,20 +60,16 @@ impl State {
             None => return Err(libc::EDESTADDRREQ),
         };
         self.can_go(peer, ipv6, &outbound)?;
-        let is_v4 = peer.ip().to_canonical().is_ipv4();
-        if len > if is_v4 { LONGEST_V4 } else { LONGEST_V6 } {
+        let longest = match peer.ip().to_canonical() {
+            IpAddr::V4(_) => LONGEST_V4,
+            IpAddr::V6(_) => LONGEST_V6,
+        };
+        let is_long = len > longest
+            || of.unfragmented
+                && len > ALWAYS_FITS
+                && len > self.longest_datagram_there(name, peer.ip())?;
+        if is_long {
             return Err(libc::EMSGSIZE);
-        }
-        if of.unfragmented && asked.is_none() && len > ALWAYS_FITS {
-            let (level, option, headers) = match is_v4 {
-                true => (libc::IPPROTO_IP, libc::IP_MTU, 28),
-                false => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 48),
-            };
-            let mtu = self.option_there(name, level, option)?;
-            let mtu = mtu.first_chunk().map_or(0, |mtu| u32::from_ne_bytes(*mtu));
-            if len + headers > mtu as usize {
-                return Err(libc::EMSGSIZE);
-            }
         }
         Ok(Way::There(Head {
             peer: Some(peer),

@@ -92,6 +92,7 @@ def requests_of(name):
     yield {"DatagramsBind": {"name": name, "local": "10.0.0.2:0", "everywhere": False}}
     yield {"DatagramsConnect": {"name": name, "peer": "10.0.0.1:9", "by_kernel": False}}
     yield {"DatagramsWant": {"name": name, "wants": 255}}
+    yield {"DatagramsLongest": {"name": name, "peer": "10.0.0.1"}}
     yield {"DatagramsKernel": {"name": name}}
 
 

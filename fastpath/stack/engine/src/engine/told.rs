@@ -5,7 +5,7 @@ use crate::{
     Connection, Counters, Event, Ns, Readiness, SocketError, SocketId, SocketKind, TcpInfo,
     TcpState,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl Engine {
     /// SO_ERROR: tells and clears it.
@@ -95,6 +95,21 @@ impl Engine {
             Some(index) => self.udp.path_mtu(lower!(self, now), index),
             None => self.tcp.path_mtu(id),
         }
+    }
+
+    /// The longest payload that a UDP socket may send there, in bytes: longer ones are refused (EMSGSIZE).
+    ///
+    /// # Errors
+    /// BadSocket; Invalid: it is one of TCP.
+    pub fn longest_datagram(
+        &mut self,
+        now: Ns,
+        id: SocketId,
+        peer: IpAddr,
+    ) -> Result<usize, SocketError> {
+        let index = self.udp_index(id)?.ok_or(SocketError::Invalid)?;
+        let lower = lower!(self, now);
+        self.udp.longest_payload(lower, index, peer)
     }
 
     /// Frames wait for the port, or for a neighbour's address: what a closed socket sent is among them.

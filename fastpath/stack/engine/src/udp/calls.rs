@@ -7,7 +7,7 @@ use crate::wire::udp::{HEADER_BYTES, MAX_PAYLOAD_V4, MAX_PAYLOAD_V6};
 use crate::{
     HowToShut, Inbound, MtuDiscovery, Outbound, Readiness, RecvFlags, SocketError, SocketOption,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl Udp {
     /// sendto(2), with what sendmsg(2) may say of one datagram.
@@ -93,23 +93,35 @@ impl Udp {
             // Without SO_BROADCAST, which there is none of.
             return Err(SocketError::Access);
         }
-        let headers = HEADER_BYTES + if peer.is_ipv6() { 40 } else { 20 };
-        let unfragmented = match socket.options.mtu_discovery {
-            MtuDiscovery::Do => Some(lower.ip.mtu(lower.now, peer.ip())),
-            MtuDiscovery::Probe => Some(lower.ip.link_mtu()),
-            MtuDiscovery::Want | MtuDiscovery::Dont => None,
-        };
-        let longest = match peer {
-            SocketAddr::V4(_) => MAX_PAYLOAD_V4,
-            SocketAddr::V6(_) => MAX_PAYLOAD_V6,
-        };
-        let most = unfragmented.map_or(longest, |mtu| {
-            usize::from(mtu).saturating_sub(headers).min(longest)
-        });
-        if payload_bytes > most {
+        if payload_bytes > self.longest_payload(lower, index, peer.ip())? {
             return Err(SocketError::MessageTooLong);
         }
         Ok((peer, source))
+    }
+
+    /// To there, with IP_MTU_DISCOVER of the socket, in bytes; longer ones are refused (EMSGSIZE).
+    ///
+    /// # Errors
+    /// BadSocket.
+    pub(crate) fn longest_payload(
+        &self,
+        lower: &Lower,
+        index: u32,
+        peer: IpAddr,
+    ) -> Result<usize, SocketError> {
+        let peer = peer.to_canonical();
+        let unfragmented = match self.get(index)?.options.mtu_discovery {
+            MtuDiscovery::Do => Some(lower.ip.mtu(lower.now, peer)),
+            MtuDiscovery::Probe => Some(lower.ip.link_mtu()),
+            MtuDiscovery::Want | MtuDiscovery::Dont => None,
+        };
+        let (longest, headers) = match peer {
+            IpAddr::V4(_) => (MAX_PAYLOAD_V4, HEADER_BYTES + 20),
+            IpAddr::V6(_) => (MAX_PAYLOAD_V6, HEADER_BYTES + 40),
+        };
+        Ok(unfragmented.map_or(longest, |mtu| {
+            usize::from(mtu).saturating_sub(headers).min(longest)
+        }))
     }
 
     /// recvmsg(2). After a shutdown for reading, too, WouldBlock says that nothing is there: Linux' calls that would wait return

@@ -132,6 +132,12 @@ impl Programs {
             Request::DatagramsWant { name, wants } => {
                 self.want_of_datagrams(sockets, run, name, wants)
             }
+            Request::DatagramsLongest { name, peer } => {
+                let id = self.id_of(run, name)?;
+                let longest = sockets.engine.longest_datagram(sockets.now, id, peer);
+                let longest = longest.map_err(errno)? as u32;
+                Ok((Response::Value(longest.to_ne_bytes().to_vec()), None))
+            }
             Request::DatagramsKernel { name } => self.kernel_of_datagrams(run, name),
             Request::Whose { inodes } => {
                 let whose = inodes.iter().map(|inode| self.names.whose(run, *inode));

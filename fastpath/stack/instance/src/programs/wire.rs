@@ -11,7 +11,7 @@
 //! wherever it was passed on to, the kernel tells.
 use crate::handed::Reach;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Of the door's first messages, and of a channel's.
 pub const MESSAGE_MAX: usize = 32_768;
@@ -115,6 +115,11 @@ pub enum Request {
         name: Name,
         wants: u8,
     },
+    /// The longest one to there that is not refused (EMSGSIZE): bytes of payload, a u32 in the machine's order.
+    DatagramsLongest {
+        name: Name,
+        peer: IpAddr,
+    },
     /// The kernel's socket of one, for a call: answered with a descriptor.
     DatagramsKernel {
         name: Name,
@@ -146,6 +151,7 @@ impl Request {
             | Request::DatagramsBind { name, .. }
             | Request::DatagramsConnect { name, .. }
             | Request::DatagramsWant { name, .. }
+            | Request::DatagramsLongest { name, .. }
             | Request::DatagramsKernel { name } => Some(*name),
             Request::Settle
             | Request::Datagrams { .. }

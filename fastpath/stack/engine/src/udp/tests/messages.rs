@@ -162,6 +162,17 @@ fn rfc1191_what_becomes_of_more_than_an_mtu() {
     let unconnected = a.socket(false);
     let not_connected = Err(SocketError::NotConnected);
     assert_eq!(a.udp.path_mtu(lower!(a), unconnected), not_connected);
+    for (how, longest) in [
+        (MtuDiscovery::Want, 65_507),
+        (MtuDiscovery::Do, 972),
+        (MtuDiscovery::Probe, 1_472),
+    ] {
+        a.udp.set_option(unconnected, discovery(how)).unwrap();
+        let peer = address("10.0.0.2:0").ip();
+        let lower = lower!(a);
+        let told = a.udp.longest_payload(lower, unconnected, peer);
+        assert_eq!(told, Ok(longest), "{how:?}");
+    }
 }
 
 #[test]
