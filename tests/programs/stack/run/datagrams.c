@@ -260,6 +260,11 @@ static void lengths(void) {
     value = IP_PMTUDISC_DO;
     say("IP_MTU_DISCOVER", setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &value, sizeof value));
     for (int size = 1472; size < 1474; size++) say("send", send(fd, bytes, size, 0));
+    struct sockaddr_in other = at(peer, 7103);
+    for (value = IP_PMTUDISC_DO; value <= IP_PMTUDISC_PROBE; value++) {
+        setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &value, sizeof value);
+        for (int size = 1472; size < 1474; size++) say("send to another", sendto(fd, bytes, size, 0, SA(other)));
+    }
     value = IP_PMTUDISC_DONT;
     say("IP_MTU_DISCOVER", setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &value, sizeof value));
     int sizes[] = { 0, 1473, 60000, 65507, 65508 };

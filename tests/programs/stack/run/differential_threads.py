@@ -46,7 +46,8 @@ class Waiter:
     def result(self, wait=False):
         """`None`: it waits."""
         try:
-            found = self.results.get(timeout=60) if wait else self.results.get_nowait()
+            # The calls' own minute, which select(2) ends up to 60 ms late (select_estimate_accuracy in fs/select.c).
+            found = self.results.get(timeout=90) if wait else self.results.get_nowait()
         except queue.Empty:
             return None
         self.call = None
