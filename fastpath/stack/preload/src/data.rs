@@ -201,9 +201,11 @@ impl State {
         }
         if before == 0 {
             // Nothing is sent, and yet it fails where a byte would.
-            return match stack.engine.peer_address(call.id) {
+            let how = SendFlags::default();
+            return match stack.engine.send(now(), call.id, &[], how) {
                 Ok(_) => Step::Done(0),
-                Err(_) => Step::Fail(libc::EPIPE),
+                Err(SocketError::WouldBlock) => block(0),
+                Err(error) => Step::Fail(error.errno()),
             };
         }
         Step::Done(*taken as i64)

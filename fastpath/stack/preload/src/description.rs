@@ -2,7 +2,7 @@
 use crate::control::Wants;
 use crate::pieces::Pieces;
 use crate::set::Set;
-use hopscope_stack_engine::{HowToShut, Ns, SocketId, SocketKind};
+use hopscope_stack_engine::{HowToShut, Ns, SocketId, SocketKind, TcpState};
 
 #[derive(Debug)]
 pub struct Description {
@@ -18,6 +18,8 @@ pub struct Description {
     pub sleepers: Vec<u32>,
     /// poll's bits when something happened last, without those that calls have taken back since.
     pub level: u32,
+    /// Of TCP, then.
+    pub state: Option<TcpState>,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,7 @@ impl Description {
             watchers: Vec::new(),
             sleepers: Vec::new(),
             level: 0,
+            state: None,
         }
     }
 

@@ -91,10 +91,7 @@ impl State {
             _ => return Err(libc::EINVAL),
         }
         self.rename(set_index);
-        let level = self.level(index);
-        if let Some(description) = self.description_mut(index) {
-            description.level = level;
-        }
+        self.look(index);
         let listens = self
             .description(index)
             .and_then(Description::socket)

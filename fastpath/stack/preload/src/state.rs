@@ -270,29 +270,44 @@ impl State {
     }
 
     /// Which of poll's bits an event is about: what has changed, and bytes that came though there were some. Every bit where the
-    /// connection's state has changed, as Linux does. `called`: by a call of the program itself, which brings no bytes.
+    /// connection's state has changed (sk_state_change), as Linux does. `called`: by a call of the program itself, which brings no
+    /// bytes.
     fn key(&mut self, index: u32, called: bool) -> u32 {
-        let level = self.level(index);
-        let Some(description) = self.description_mut(index) else {
+        let Some((before, state)) = self.description(index).map(|d| (d.level, d.state)) else {
             return 0;
         };
-        let raised = level & !description.level;
-        description.level = level;
-        let state = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+        self.look(index);
+        let Some((level, now)) = self.description(index).map(|d| (d.level, d.state)) else {
+            return 0;
+        };
+        let raised = level & !before;
+        let ends = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
         let bytes = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
-        match (raised & state, called) {
-            (0, true) => raised,
-            (0, false) => raised | level & bytes,
-            _ => u32::MAX,
+        if raised & ends != 0 || state.is_some() && state != now {
+            return u32::MAX;
+        }
+        match called {
+            true => raised,
+            false => raised | level & bytes,
+        }
+    }
+
+    /// What happens from now on is new.
+    pub fn look(&mut self, index: u32) {
+        let level = self.level(index);
+        let id = self.description(index).and_then(Description::socket);
+        let id = id.map(|socket| socket.id);
+        let stack = self.stack.as_ref();
+        let state = id.and_then(|id| stack?.engine.tcp_state(id).ok());
+        if let Some(description) = self.description_mut(index) {
+            description.level = level;
+            description.state = state;
         }
     }
 
     /// By a call whose change no event of the engine's tells of.
     pub fn happened_by_state(&mut self, index: u32) {
-        let level = self.level(index);
-        if let Some(description) = self.description_mut(index) {
-            description.level = level;
-        }
+        self.look(index);
         self.happened(index, u32::MAX);
     }
 

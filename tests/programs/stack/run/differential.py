@@ -28,6 +28,8 @@ class End:
         self.ended = False
         # Nothing of either end.
         self.over = False
+        # By edge, or in one shot.
+        self.is_told_once = False
 
     def any(self, random):
         return random.choice(self.sockets)
@@ -227,11 +229,18 @@ def options(rng, end, one, epoll, ends):
 def control(rng, end, one, epoll, ends):
     # Whatever leaves a pair is an edge of it.
     without = select.EPOLLOUT if pairs and is_served(end, ends) else 0
-    return differential_calls.control(rng, end, one, epoll, ends, without_edges_of=without)
+    done = differential_calls.control(rng, end, one, epoll, ends, without_edges_of=without)
+    how, bits, error = done.split(maxsplit=2)
+    if error == "None" and how != "unregister":
+        end.is_told_once |= int(bits, 16) & (select.EPOLLET | select.EPOLLONESHOT) != 0
+    return done
 
 
 def events(rng, epoll, ends):
     most = rng.choice([1, 8, 8])
+    if any(end.is_told_once for end in ends.values()):
+        # What is told first is not told again.
+        most = 8
     places = {one.fileno(): f"{name}{n}" for name, end in ends.items() for n, one in enumerate(end.sockets)}
     found = tried(lambda: epoll.poll(0, most))
     if isinstance(found, str):

@@ -1,5 +1,6 @@
 /* Sockets at every address, by edge: what comes from the kernel's side (127.0.0.1) and from a peer at PEER to ADDRESS is told once. A line
-   each; the same lines on the kernel's stack and on another one that has ADDRESS beside the kernel. */
+   each; the same lines on the kernel's stack and on another one that has ADDRESS beside the kernel. With "pairs" as a third word without ends
+   of connections. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -214,6 +215,24 @@ static void shut_without_peer(void) {
     close(fd), close(edges);
 }
 
+/* An end that changes nothing of what poll says is an edge, too (tcp_fin in net/ipv4/tcp_input.c). */
+static void ends_of_a_connection(void) {
+    int fd = made(SOCK_STREAM, own, PORT), client = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = at(own, PORT);
+    char bytes[9];
+    say("listen", listen(fd, 9));
+    say("connect", connect(client, SA(to)));
+    int served = accept(fd, 0, 0), edges = set_of(served, EPOLLOUT | EPOLLET);
+    waits("writable", edges, WATCHDOG_MS), waits("told", edges, 0);
+    say("shutdown", shutdown(served, SHUT_RDWR));
+    say("the peer", recv(client, bytes, 9, 0));
+    waits("shut", edges, WATCHDOG_MS), waits("told", edges, 0);
+    say("a send of nothing", send(served, bytes, 0, MSG_NOSIGNAL));
+    say("shutdown of the peer", shutdown(client, SHUT_WR));
+    waits("the peer has ended", edges, WATCHDOG_MS), waits("told", edges, 0);
+    close(served), close(client), close(fd), close(edges);
+}
+
 int main(int count, char **words) {
     own = words[1], peer = words[2];
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -223,5 +242,7 @@ int main(int count, char **words) {
     threads();
     listeners();
     shut_without_peer();
-    return count - 3;
+    /* "EPOLLOUT with EPOLLET is reported after each send": of a pair other things are edges. */
+    if (count == 3) ends_of_a_connection();
+    return 0;
 }

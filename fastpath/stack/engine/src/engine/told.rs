@@ -126,6 +126,21 @@ impl Engine {
         self.tcp.info(now, id)
     }
 
+    /// `tcpi_state` of `tcp_info`.
+    ///
+    /// # Errors
+    /// BadSocket; Invalid: it is one of UDP.
+    pub fn tcp_state(&self, id: SocketId) -> Result<TcpState, SocketError> {
+        match self.tcp.sockets.get(self.tcp.sockets.index(id)?) {
+            Some(Socket::Idle(_)) => Ok(TcpState::Closed),
+            Some(Socket::Listener(_)) => Ok(TcpState::Listen),
+            Some(Socket::Connecting(_)) => Ok(TcpState::SynSent),
+            Some(Socket::Connection(connection)) => Ok(connection.state),
+            Some(Socket::Udp(_)) => Err(SocketError::Invalid),
+            None => Err(SocketError::BadSocket),
+        }
+    }
+
     /// All sockets, requests and TIME-WAITs.
     pub fn connections(&self, now: Ns) -> impl Iterator<Item = Connection> + '_ {
         let udp = self.udp.indices().filter_map(|index| self.udp_row(index));

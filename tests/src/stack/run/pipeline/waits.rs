@@ -100,6 +100,6 @@ fn connects_without_waiting() -> Result<()> {
 fn edges() -> Result<()> {
     let instance = Instance::start(&[])?;
     let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
-    the_same_edges(&on_the_stack)?;
+    the_same_edges(&on_the_stack, &["pairs"], 118)?;
     instance.has_nothing_left().map(drop)
 }

@@ -18,6 +18,10 @@ impl Connection {
         if self.error.is_some() || self.shut_write {
             return Err(self.error.take().unwrap_or(SocketError::BrokenPipe));
         }
+        if bytes.is_empty() {
+            // What MSG_MORE held back is still held back.
+            return Ok(0);
+        }
         let room = self.low_water().saturating_sub(self.unsent_bytes()) as usize;
         self.moderate(cx.pool);
         let limit = (self.send_limit() as usize).min(self.send.buffer.len().saturating_add(room));
