@@ -222,10 +222,19 @@ def receives(world):
     return len(got) if isinstance(got, bytes) else got
 
 
+def has_ended(end):
+    poll = select.poll()
+    poll.register(end, 0)
+    return poll.poll(0)
+
+
 def shuts(world):
     # Not of a listener, which stays one to SO_ACCEPTCONN and bind, nor of what is bound, which hears nothing of it (both inline).
     if not (one := world.any("connects")):
         return "none"
+    if pairs and has_ended(one.socket):
+        # "A shutdown of a connection that has ended is no edge"
+        return "left out"
     # "Bytes that come after shutdown(SHUT_RD) are discarded"
     how = socket.SHUT_WR if pairs else world.rng.choice([socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR])
     done = tried(lambda: one.socket.shutdown(how))
@@ -253,7 +262,9 @@ def watches(world):
     if not one:
         return "none"
     place = world.rng.randrange(2)
-    return f"{place} {control(world.rng, None, one.socket, world.sets[place], None)}"
+    # "EPOLLOUT with EPOLLET is reported after each send"
+    without = select.EPOLLOUT if pairs else 0
+    return f"{place} {control(world.rng, None, one.socket, world.sets[place], None, without)}"
 
 
 def events(world):
