@@ -21,7 +21,7 @@ pub(crate) fn register(suite: &mut Suite) {
             needs,
             the_same,
         )
-        .watchdog(1_800);
+        .watchdog(3_600);
     type Case = fn() -> Result<()>;
     for (name, case) in [
         ("children", the_same_of_workers as Case),
@@ -37,7 +37,7 @@ pub(crate) fn register(suite: &mut Suite) {
             needs,
             the_same_of_datagrams,
         )
-        .watchdog(1_800);
+        .watchdog(3_600);
     let needs = &[Requirement::Netns, Requirement::Gcc];
     suite.case("stack::run_waits_as_the_kernel_does", needs, waits);
     suite.case("stack::run_calls_as_the_kernel_does", needs, calls);

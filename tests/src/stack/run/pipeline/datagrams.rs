@@ -37,7 +37,7 @@ pub(crate) fn register(suite: &mut Suite) {
             needs,
             the_same,
         )
-        .watchdog(1_800);
+        .watchdog(3_600);
     suite.case(
         "stack::pipeline_waits_for_datagrams_as_the_kernel_does",
         &[Netns, Gcc],
