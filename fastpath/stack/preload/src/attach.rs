@@ -178,7 +178,7 @@ impl State {
         let everywhere = socket.everywhere;
         if on {
             socket.kernel_too = false;
-            self.is_not_kernels_too(index);
+            self.forget_kernel_part(index);
         } else if everywhere {
             // Where the kernel's socket has no port it hears nothing, and that is all.
             self.everywhere(index, true);
@@ -202,7 +202,7 @@ impl State {
             && undecided.kernel_used
         {
             undecided.kernel_used = false;
-            self.is_not_kernels_too(index);
+            self.forget_kernel_part(index);
         }
     }
 
@@ -229,7 +229,7 @@ impl State {
             socket.kernel_too = kernel_too;
         }
         if !kernel_too {
-            self.is_not_kernels_too(index);
+            self.forget_kernel_part(index);
         } else if !self.kernel_too.contains(&index) {
             self.kernel_too.push(index);
         }

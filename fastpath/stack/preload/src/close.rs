@@ -44,7 +44,7 @@ impl State {
             }
             self.rename(set);
         }
-        self.is_not_kernels_too(index);
+        self.forget_kernel_part(index);
         match description.kind {
             Kind::Undecided(_) => {}
             Kind::Socket(socket) => {

@@ -36,7 +36,7 @@ impl State {
         let Some(description) = self.forget(index) else {
             return;
         };
-        self.is_not_kernels_too(index);
+        self.forget_kernel_part(index);
         for (set, place) in description.watchers {
             let Some(Description {
                 kind: Kind::Epoll(found),

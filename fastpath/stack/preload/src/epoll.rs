@@ -91,7 +91,7 @@ impl State {
             _ => return Err(libc::EINVAL),
         }
         self.rename(set_index);
-        self.look(index);
+        self.note_level(index);
         let listens = self
             .description(index)
             .and_then(Description::socket)

@@ -10,7 +10,7 @@ static NONE_SAID: AtomicBool = AtomicBool::new(false);
 const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
 impl State {
-    /// What the kernel's parts of sockets in it are waited for by.
+    /// What the kernel's parts of sockets in a set are waited for by.
     pub fn epoll_kernel_parts(&self, index: u32) -> Vec<i32> {
         let Some(set) = self.set(index) else {
             return Vec::new();
@@ -57,7 +57,7 @@ impl State {
         self.description(index)?.kernel_part()
     }
 
-    /// The same of a poll's descriptors, sockets and sets.
+    /// What the kernel's parts of a poll's descriptors, sockets and sets, are waited for by.
     pub fn kernel_parts(&self, fds: &[pollfd]) -> Vec<i32> {
         let asked = fds.iter().filter(|poll| poll.events & libc::POLLIN != 0);
         let found = asked.filter_map(|poll| {
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// The kernel has no part in it any more.
-    pub fn is_not_kernels_too(&mut self, index: u32) {
+    pub fn forget_kernel_part(&mut self, index: u32) {
         self.kernel_too.retain(|other| *other != index);
         self.edges.leave(index);
     }

@@ -276,7 +276,7 @@ impl State {
         let Some((before, state)) = self.description(index).map(|d| (d.level, d.state)) else {
             return 0;
         };
-        self.look(index);
+        self.note_level(index);
         let Some((level, now)) = self.description(index).map(|d| (d.level, d.state)) else {
             return 0;
         };
@@ -293,7 +293,7 @@ impl State {
     }
 
     /// What happens from now on is new.
-    pub fn look(&mut self, index: u32) {
+    pub fn note_level(&mut self, index: u32) {
         let level = self.level(index);
         let id = self.description(index).and_then(Description::socket);
         let id = id.map(|socket| socket.id);
@@ -307,7 +307,7 @@ impl State {
 
     /// By a call whose change no event of the engine's tells of.
     pub fn happened_by_state(&mut self, index: u32) {
-        self.look(index);
+        self.note_level(index);
         self.happened(index, u32::MAX);
     }
 
