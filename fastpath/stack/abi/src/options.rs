@@ -68,19 +68,25 @@ pub fn parse(level: i32, name: i32, value: &[u8]) -> Result<SocketOption> {
         (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
             SocketOption::TrafficClass(byte)
         }
-        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER)
-        | (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER) => {
-            SocketOption::MtuDiscovery(match number {
-                libc::IP_PMTUDISC_DONT => MtuDiscovery::Dont,
-                libc::IP_PMTUDISC_DO => MtuDiscovery::Do,
-                // IP_PMTUDISC_INTERFACE: not lowered by what ICMP says.
-                libc::IP_PMTUDISC_PROBE | PMTUDISC_INTERFACE => MtuDiscovery::Probe,
-                // IP_PMTUDISC_OMIT, too.
-                _ => MtuDiscovery::Want,
-            })
+        (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER) => {
+            SocketOption::MtuDiscovery(mtu_discovery(number))
+        }
+        (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER) => {
+            SocketOption::MtuDiscoveryV6(mtu_discovery(number))
         }
         _ => return Err(libc::ENOPROTOOPT),
     })
+}
+
+fn mtu_discovery(number: i32) -> MtuDiscovery {
+    match number {
+        libc::IP_PMTUDISC_DONT => MtuDiscovery::Dont,
+        libc::IP_PMTUDISC_DO => MtuDiscovery::Do,
+        // IP_PMTUDISC_INTERFACE: not lowered by what ICMP says.
+        libc::IP_PMTUDISC_PROBE | PMTUDISC_INTERFACE => MtuDiscovery::Probe,
+        // IP_PMTUDISC_OMIT, too.
+        _ => MtuDiscovery::Want,
+    }
 }
 
 fn congestion(name: &[u8]) -> Result<Congestion> {
@@ -117,7 +123,7 @@ pub fn value(option: SocketOption) -> Vec<u8> {
         SocketOption::SendBuffer(value) | SocketOption::ReceiveBuffer(value) => {
             number(i64::from(value))
         }
-        SocketOption::MtuDiscovery(how) => number(match how {
+        SocketOption::MtuDiscovery(how) | SocketOption::MtuDiscoveryV6(how) => number(match how {
             MtuDiscovery::Dont => 0,
             MtuDiscovery::Want => 1,
             MtuDiscovery::Do => 2,

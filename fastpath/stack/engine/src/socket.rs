@@ -178,6 +178,8 @@ pub enum SocketOption {
     HopLimit(u8),
     /// IP_TOS, IPV6_TCLASS.
     TrafficClass(u8),
-    /// IP_MTU_DISCOVER, IPV6_MTU_DISCOVER; of UDP.
+    /// IP_MTU_DISCOVER; of UDP, for peers of IPv4.
     MtuDiscovery(MtuDiscovery),
+    /// IPV6_MTU_DISCOVER; of UDP, for peers of IPv6.
+    MtuDiscoveryV6(MtuDiscovery),
 }

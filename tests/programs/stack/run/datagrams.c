@@ -345,6 +345,29 @@ static void without_peer(void) {
     close(fd), close(epoll);
 }
 
+/* Each option is of its own family, also of one socket. */
+static void lengths_of_families(void) {
+    static char bytes[3000];
+    char mapped[64];
+    int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    struct sockaddr_in6 there = { .sin6_family = AF_INET6, .sin6_port = htons(7103) };
+    snprintf(mapped, sizeof mapped, "::ffff:%s", peer);
+    inet_pton(AF_INET6, mapped, &there.sin6_addr);
+    for (int v4 = IP_PMTUDISC_WANT; v4 <= IP_PMTUDISC_PROBE; v4++) {
+        for (int v6 = IP_PMTUDISC_WANT; v6 <= IP_PMTUDISC_PROBE; v6++) {
+            int told[2] = { -1, -1 };
+            socklen_t len = sizeof told[0];
+            setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof v4);
+            setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof v6);
+            say("to IPv4", sendto(fd, bytes, sizeof bytes, 0, SA(there)));
+            getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &told[0], &len);
+            getsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &told[1], &len);
+            printf("told %d %d\n", told[0], told[1]);
+        }
+    }
+    close(fd);
+}
+
 int main(int count, char **words) {
     own = words[1], peer = words[2], pairs = count > 3;
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -358,5 +381,6 @@ int main(int count, char **words) {
     lengths();
     shared_ports();
     without_peer();
+    lengths_of_families();
     return count - 3 - pairs;
 }

@@ -116,7 +116,9 @@ impl SocketOptions {
             SocketOption::HopLimit(hops) => self.hop_limit = within(hops, 1, 255)?,
             // ECN's bits are the stack's (Linux, ip_sock_set_tos).
             SocketOption::TrafficClass(class) => self.traffic_class = class & !3,
-            SocketOption::MtuDiscovery(_) => return Err(SocketError::NoOption),
+            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_) => {
+                return Err(SocketError::NoOption);
+            }
         }
         Ok(())
     }
@@ -159,7 +161,7 @@ impl SocketOptions {
             SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
             SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
             // UDP's.
-            SocketOption::MtuDiscovery(_) => like,
+            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_) => like,
         }
     }
 

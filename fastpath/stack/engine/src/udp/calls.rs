@@ -99,7 +99,7 @@ impl Udp {
         Ok((peer, source))
     }
 
-    /// To there, with IP_MTU_DISCOVER of the socket, in bytes; longer ones are refused (EMSGSIZE).
+    /// To there, with IP_MTU_DISCOVER or IPV6_MTU_DISCOVER of the socket, in bytes; longer ones are refused (EMSGSIZE).
     ///
     /// # Errors
     /// BadSocket.
@@ -110,7 +110,7 @@ impl Udp {
         peer: IpAddr,
     ) -> Result<usize, SocketError> {
         let peer = peer.to_canonical();
-        let unfragmented = match self.get(index)?.options.mtu_discovery {
+        let unfragmented = match self.get(index)?.options.mtu_discovery(peer) {
             MtuDiscovery::Do => Some(lower.ip.mtu(lower.now, peer)),
             MtuDiscovery::Probe => Some(lower.ip.link_mtu()),
             MtuDiscovery::Want | MtuDiscovery::Dont => None,

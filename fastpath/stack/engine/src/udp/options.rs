@@ -1,5 +1,6 @@
 //! Options of a UDP socket.
 use crate::{MtuDiscovery, SocketError, SocketOption};
+use std::net::IpAddr;
 
 /// net.core.rmem_default and wmem_default of Linux.
 const DEFAULT_BUFFER: u32 = 212_992;
@@ -18,6 +19,7 @@ pub(super) struct UdpOptions {
     pub hop_limit: u8,
     pub traffic_class: u8,
     pub mtu_discovery: MtuDiscovery,
+    pub mtu_discovery_v6: MtuDiscovery,
 }
 
 impl Default for UdpOptions {
@@ -31,11 +33,20 @@ impl Default for UdpOptions {
             hop_limit: 64,
             traffic_class: 0,
             mtu_discovery: MtuDiscovery::default(),
+            mtu_discovery_v6: MtuDiscovery::default(),
         }
     }
 }
 
 impl UdpOptions {
+    /// What becomes of datagrams to there; of IPv6's sockets, too, the one of the peer's family (`ip_sk_use_pmtu`, `ip6_sk_ignore_df`).
+    pub(super) fn mtu_discovery(&self, peer: IpAddr) -> MtuDiscovery {
+        match peer.to_canonical() {
+            IpAddr::V4(_) => self.mtu_discovery,
+            IpAddr::V6(_) => self.mtu_discovery_v6,
+        }
+    }
+
     /// # Errors
     /// Invalid, NoOption (TCP's).
     pub(super) fn set(&mut self, option: SocketOption, is_bound: bool) -> Result<(), SocketError> {
@@ -50,6 +61,7 @@ impl UdpOptions {
             SocketOption::HopLimit(hops) => self.hop_limit = hops,
             SocketOption::TrafficClass(class) => self.traffic_class = class,
             SocketOption::MtuDiscovery(how) => self.mtu_discovery = how,
+            SocketOption::MtuDiscoveryV6(how) => self.mtu_discovery_v6 = how,
             _ => return Err(SocketError::NoOption),
         }
         Ok(())
@@ -67,6 +79,7 @@ impl UdpOptions {
             SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
             SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
             SocketOption::MtuDiscovery(_) => SocketOption::MtuDiscovery(self.mtu_discovery),
+            SocketOption::MtuDiscoveryV6(_) => SocketOption::MtuDiscoveryV6(self.mtu_discovery_v6),
             _ => return Err(SocketError::NoOption),
         })
     }

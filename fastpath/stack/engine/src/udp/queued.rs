@@ -41,6 +41,7 @@ impl Queued {
         (source, destination): (SocketAddr, SocketAddr),
         outbound: &Outbound,
     ) -> Queued {
+        let discovery = socket.options.mtu_discovery(destination.ip());
         Queued {
             index,
             serial: socket.serial,
@@ -51,8 +52,8 @@ impl Queued {
             traffic_class: outbound
                 .traffic_class
                 .unwrap_or(socket.options.traffic_class),
-            may_be_cut: socket.options.mtu_discovery == MtuDiscovery::Dont,
-            cut_here: socket.options.mtu_discovery != MtuDiscovery::Probe,
+            may_be_cut: discovery == MtuDiscovery::Dont,
+            cut_here: discovery != MtuDiscovery::Probe,
             hop: if socket.peer == Some(destination) {
                 socket.hop
             } else {

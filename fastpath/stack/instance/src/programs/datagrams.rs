@@ -69,14 +69,12 @@ impl Datagrams {
 
     /// An option was set.
     pub fn look_at_options(&mut self, sockets: &Sockets<'_>) {
-        let like = SocketOption::MtuDiscovery(MtuDiscovery::default());
-        let option = sockets.engine.option(self.id, like);
-        self.told.unfragmented = matches!(
-            option,
-            Ok(SocketOption::MtuDiscovery(
-                MtuDiscovery::Do | MtuDiscovery::Probe
-            ))
-        );
+        use MtuDiscovery::{Do, Probe};
+        let of = |like| sockets.engine.option(self.id, like);
+        let v4 = of(SocketOption::MtuDiscovery(Do));
+        let v6 = of(SocketOption::MtuDiscoveryV6(Do));
+        self.told.unfragmented = matches!(v4, Ok(SocketOption::MtuDiscovery(Do | Probe)))
+            || matches!(v6, Ok(SocketOption::MtuDiscoveryV6(Do | Probe)));
     }
 
     /// Its row, whole.

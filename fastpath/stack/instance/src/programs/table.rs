@@ -77,7 +77,7 @@ pub struct Datagrams {
     pub everywhere: bool,
     /// Connected, to where the kernel leads.
     pub by_kernel: bool,
-    /// IP_MTU_DISCOVER says that nothing goes in fragments.
+    /// IP_MTU_DISCOVER or IPV6_MTU_DISCOVER says that nothing goes in fragments: the instance says what is too long.
     pub unfragmented: bool,
     /// Which control messages its programs have asked for; the library's to know.
     pub wants: u8,

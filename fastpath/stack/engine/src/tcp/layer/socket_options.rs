@@ -46,7 +46,10 @@ impl Tcp {
         id: SocketId,
         like: SocketOption,
     ) -> Result<SocketOption, SocketError> {
-        if matches!(like, SocketOption::MtuDiscovery(_)) {
+        if matches!(
+            like,
+            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_)
+        ) {
             return Err(SocketError::NoOption);
         }
         let config = &self.config.tcp;
