@@ -3,7 +3,9 @@ use crate::netns;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use hopscope_netio::{PortError, PortName};
-use hopscope_stack_engine::config::{Address, Congestion, Medium, Route};
+use hopscope_stack_engine::config::{
+    Address, BufferSizes, Congestion, Medium, Route, SocketBuffers,
+};
 use hopscope_stack_engine::{Config, TcpConfig};
 use hopscope_stack_instance::Device;
 use hopscope_stack_instance::device::{self, Wanted};
@@ -136,6 +138,7 @@ impl LinkArgs {
         config.addresses.clone_from(&self.addr);
         config.routes = self.gateway.iter().map(|ip| default_route(*ip)).collect();
         config.offload = device.offload;
+        config.buffers = socket_buffers();
         config.tcp = match self.profile {
             Profile::Linux => TcpConfig::default(),
             Profile::Lan => TcpConfig::lan(),
@@ -160,6 +163,8 @@ impl LinkArgs {
             offload: config.offload.checksum,
             lan: matches!(self.profile, Profile::Lan),
             cubic: matches!(self.congestion, CongestionArg::Cubic),
+            wmem: (config.buffers.send.initial, config.buffers.send.max),
+            rmem: (config.buffers.receive.initial, config.buffers.receive.max),
         })
     }
 
@@ -247,6 +252,23 @@ fn default_route(gateway: IpAddr) -> Route {
             prefix_bits: 0,
         },
         gateway,
+    }
+}
+
+/// As the kernel's sockets have them; its own defaults where they cannot be read.
+fn socket_buffers() -> SocketBuffers {
+    let sysctl = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
+        text.trim().parse::<u32>().ok()
+    };
+    let sizes = |default: BufferSizes, [initial, max]: [&str; 2]| BufferSizes {
+        initial: sysctl(initial).unwrap_or(default.initial),
+        max: sysctl(max).unwrap_or(default.max),
+    };
+    let default = SocketBuffers::default();
+    SocketBuffers {
+        send: sizes(default.send, ["wmem_default", "wmem_max"]),
+        receive: sizes(default.receive, ["rmem_default", "rmem_max"]),
     }
 }
 

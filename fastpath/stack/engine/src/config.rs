@@ -85,6 +85,7 @@ pub struct Config {
     pub offload: TxOffload,
     pub share: Share,
     pub tcp: TcpConfig,
+    pub buffers: SocketBuffers,
     pub max_sockets: u32,
     /// Of all buffers together. Beyond it windows close and segments are dropped, which is counted.
     pub memory_bytes: u64,
@@ -106,6 +107,7 @@ impl Config {
             offload: TxOffload::default(),
             share: Share::ALONE,
             tcp: TcpConfig::default(),
+            buffers: SocketBuffers::default(),
             max_sockets: 1 << 20,
             memory_bytes: 1 << 30,
             ephemeral_ports: (32_768, 60_999),
@@ -136,6 +138,43 @@ pub enum SynCookies {
 pub struct BufferSizes {
     pub initial: u32,
     pub max: u32,
+}
+
+/// net.core.wmem_default and rmem_default, which are UDP's; net.core.wmem_max and rmem_max: beyond them SO_SNDBUF and SO_RCVBUF set them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketBuffers {
+    pub send: BufferSizes,
+    pub receive: BufferSizes,
+}
+
+impl Default for SocketBuffers {
+    fn default() -> SocketBuffers {
+        let sizes = BufferSizes {
+            initial: 212_992,
+            max: 212_992,
+        };
+        SocketBuffers {
+            send: sizes,
+            receive: sizes,
+        }
+    }
+}
+
+impl SocketBuffers {
+    /// SO_SNDBUF's value: Linux counts its own overhead, too, and doubles it (SOCK_MIN_SNDBUF).
+    pub(crate) fn send_bytes(&self, asked: u32) -> u32 {
+        doubled(asked, self.send.max).max(4_608)
+    }
+
+    /// SO_RCVBUF's value (SOCK_MIN_RCVBUF).
+    pub(crate) fn receive_bytes(&self, asked: u32) -> u32 {
+        doubled(asked, self.receive.max).max(2_304)
+    }
+}
+
+/// INT_MAX / 2 of them at most (`__sock_set_rcvbuf`).
+fn doubled(asked: u32, max: u32) -> u32 {
+    asked.min(max).min(i32::MAX as u32 / 2) * 2
 }
 
 /// Defaults are Linux' sysctls of the same meaning.

@@ -118,6 +118,10 @@ pub enum MtuDiscovery {
     Do,
     /// IP_PMTUDISC_PROBE: refused beyond the link's MTU; the path's is not looked at.
     Probe,
+    /// IP_PMTUDISC_INTERFACE: as those, and fragmented by routers.
+    Interface,
+    /// IP_PMTUDISC_OMIT: as `Dont` (Linux' own fragments are as long as the link's MTU, these as the path's).
+    Omit,
 }
 
 /// SO_LINGER.
@@ -150,8 +154,8 @@ pub enum SocketOption {
     KeepCount(u8),
     /// TCP_USER_TIMEOUT; 0: none.
     UserTimeout(Ns),
-    /// TCP_LINGER2.
-    FinTimeout(Ns),
+    /// TCP_LINGER2; 0 s: the default, `None`: without a socket it ends with a reset.
+    FinTimeout(Option<Ns>),
     /// TCP_SYNCNT.
     SynCount(u8),
     /// TCP_DEFER_ACCEPT; 0: off.
@@ -174,12 +178,16 @@ pub enum SocketOption {
     V6Only(bool),
     /// TCP_CONGESTION.
     Congestion(Congestion),
-    /// IP_TTL, IPV6_UNICAST_HOPS.
+    /// IP_TTL: for peers of IPv4, as the two below.
     HopLimit(u8),
-    /// IP_TOS, IPV6_TCLASS.
+    /// IP_TOS.
     TrafficClass(u8),
-    /// IP_MTU_DISCOVER; of UDP, for peers of IPv4.
+    /// IP_MTU_DISCOVER; of TCP it changes nothing.
     MtuDiscovery(MtuDiscovery),
-    /// IPV6_MTU_DISCOVER; of UDP, for peers of IPv6.
+    /// IPV6_UNICAST_HOPS: for peers of IPv6, as the two below.
+    HopLimitV6(u8),
+    /// IPV6_TCLASS.
+    TrafficClassV6(u8),
+    /// IPV6_MTU_DISCOVER; of TCP it changes nothing.
     MtuDiscoveryV6(MtuDiscovery),
 }

@@ -1,7 +1,9 @@
 //! What `stack run` hands to the process in which the stack is to run: the open port by its descriptor, and what the engine is
 //! made with. JSON in a sealed memfd, whose number is in the environment.
 use hopscope_netio::{PacketIo, PacketOptions, PacketPort, PortError};
-use hopscope_stack_engine::config::{Address, Congestion, Medium, Route, TxOffload};
+use hopscope_stack_engine::config::{
+    Address, BufferSizes, Congestion, Medium, Route, SocketBuffers, TxOffload,
+};
 use hopscope_stack_engine::{Config, TcpConfig};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -94,6 +96,10 @@ pub struct HandedEngine {
     pub offload: bool,
     pub lan: bool,
     pub cubic: bool,
+    /// net.core.wmem_default and wmem_max.
+    pub wmem: (u32, u32),
+    /// net.core.rmem_default and rmem_max.
+    pub rmem: (u32, u32),
 }
 
 /// # Errors
@@ -188,6 +194,11 @@ impl HandedEngine {
         if self.lan {
             config.tcp = TcpConfig::lan();
         }
+        let sizes = |(initial, max)| BufferSizes { initial, max };
+        config.buffers = SocketBuffers {
+            send: sizes(self.wmem),
+            receive: sizes(self.rmem),
+        };
         config.tcp.congestion = match self.cubic {
             true => Congestion::Cubic,
             false => Congestion::NewReno,

@@ -22,10 +22,6 @@ pub fn set(fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64> {
             // Scripts set it so that the kernel forgets its route: the engine keeps none.
             return Ok(0);
         }
-        let short = value.len() < 4 && level != libc::IPPROTO_IP;
-        if short && name != libc::TCP_CONGESTION {
-            return Err(libc::EINVAL);
-        }
         let option = options::parse(level, name, value)?;
         stack
             .engine
@@ -59,7 +55,7 @@ pub fn get(fd: i32, level: i32, name: i32) -> Result<Vec<u8>> {
         }
         let found = stack
             .engine
-            .option(id, options::parse(level, name, &[])?)
+            .option(id, options::named(level, name)?)
             .map_err(SocketError::errno)?;
         Ok(options::value(found))
     })

@@ -56,16 +56,19 @@ impl State {
                     return Step::Done(0);
                 }
                 if (level, name) == (libc::IPPROTO_TCP, TCP_INQ) {
-                    socket.inq = value.first().is_some_and(|byte| *byte != 0);
+                    socket.inq = match value.first_chunk().copied().map(i32::from_ne_bytes) {
+                        Some(0) => false,
+                        Some(1) => true,
+                        _ => return Step::Fail(libc::EINVAL),
+                    };
                     return Step::Done(0);
+                }
+                if is_of_the_other_family(socket.ipv6, level) {
+                    return Step::Pass;
                 }
                 socket.id
             }
         };
-        let one_byte = [libc::IPPROTO_IP, libc::IPPROTO_IPV6].contains(&level);
-        if value.len() < 4 && !one_byte && name != libc::TCP_CONGESTION {
-            return Step::Fail(libc::EINVAL);
-        }
         let option = match options::parse(level, name, value) {
             Ok(option) => option,
             // Of the socket and of IP the kernel has options that change nothing here (SO_PRIORITY); of TCP it has none.
@@ -93,7 +96,10 @@ impl State {
         else {
             return Err(Step::Pass);
         };
-        let (id, datagram) = (socket.id, socket.kind == SocketKind::Udp);
+        let (id, datagram, inq) = (socket.id, socket.kind == SocketKind::Udp, socket.inq);
+        if is_of_the_other_family(socket.ipv6, level) {
+            return Err(Step::Pass);
+        }
         let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
         let span = |span: Option<Ns>| {
             let us = span.map_or(0, |span| span.0 / 1_000);
@@ -150,9 +156,10 @@ impl State {
             }
             // Neither CUBIC nor Reno has anything to tell.
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),
+            (libc::IPPROTO_TCP, TCP_INQ) if !datagram => return number(inq.into()),
             _ => {}
         }
-        let like = match options::parse(level, name, &[]) {
+        let like = match options::named(level, name) {
             Ok(like) => like,
             Err(libc::ENOPROTOOPT) if level != libc::IPPROTO_TCP => return Err(Step::Pass),
             // Of another protocol.
@@ -197,9 +204,12 @@ impl State {
             Some((false, span)) => times.send = span,
             None => {}
         }
-        let Some(id) = description.socket().map(|socket| socket.id) else {
+        let Some((id, ipv6)) = description.socket().map(|socket| (socket.id, socket.ipv6)) else {
             return Step::Pass;
         };
+        if is_of_the_other_family(ipv6, level) {
+            return Step::Pass;
+        }
         let Ok(option) = options::parse(level, name, value) else {
             return Step::Pass;
         };
@@ -242,6 +252,11 @@ impl State {
             set => set,
         }
     }
+}
+
+/// The kernel's socket says what it says of them.
+fn is_of_the_other_family(ipv6: bool, level: i32) -> bool {
+    level == libc::IPPROTO_IPV6 && !ipv6
 }
 
 fn refuse(level: i32, name: i32) {

@@ -52,6 +52,11 @@ pub(crate) fn register(suite: &mut Suite) {
         waits_for_datagrams,
     );
     suite.case("stack::run_tells_edges_as_the_kernel_does", needs, edges);
+    suite.case(
+        "stack::run_takes_options_as_the_kernel_does",
+        &[Requirement::Netns, Requirement::Python3],
+        options,
+    );
 }
 
 /// Time-outs, interruptions, cancelled threads, resets, ends of descriptors: a line each.
@@ -148,6 +153,19 @@ pub(super) fn the_same_edges(start: Start<'_>, of_pairs: &[&str], count: usize) 
     // The connecting ends are the kernel's.
     let mut on_stack = start(&["--kernel=10.0.0.2/32"], &on_stack);
     the_same_of_all(count, &on_kernel, &mut on_stack)
+}
+
+/// What setsockopt takes, getsockopt gives and the wire shows of all options that the stack has.
+fn options() -> Result<()> {
+    cable()?;
+    the_same_options(&on_the_stack)
+}
+
+pub(super) fn the_same_options(start: Start<'_>) -> Result<()> {
+    let on_kernel = python("options.py", &[KERNEL, KERNEL_V6, KERNEL, KERNEL_V6]);
+    let on_stack = python("options.py", &[STACK, STACK_V6, KERNEL, KERNEL_V6]);
+    let mut on_stack = start(&[], &words(&on_stack));
+    the_same_of_all(16_086, &words(&on_kernel), &mut on_stack)
 }
 
 fn the_same_lines(on_kernel: &[&str], own: &[&str], on_stack: &[&str]) -> Result<()> {

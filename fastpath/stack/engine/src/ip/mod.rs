@@ -3,6 +3,7 @@ mod addresses;
 mod arp;
 mod errors;
 mod fragments;
+mod header_options;
 mod icmp;
 mod icmpv6;
 mod input;
@@ -20,6 +21,7 @@ mod receive;
 mod send;
 
 pub(crate) use fragments::fragment_bytes;
+pub(crate) use header_options::HeaderOptions;
 pub(crate) use input::{IcmpError, Input, Packet};
 pub(crate) use interface::Interface;
 pub(crate) use neighbors::Hop;

@@ -120,8 +120,8 @@ impl Connecting {
         cx.reply(Reply {
             tuple: self.tuple,
             header,
-            hop_limit: self.options.hop_limit,
-            traffic_class: self.options.traffic_class,
+            hop_limit: self.options.header.hop_limit(self.tuple.peer.into()),
+            traffic_class: self.options.header.traffic_class(self.tuple.peer.into()),
         });
     }
 

@@ -1,6 +1,7 @@
 //! Options of a TCP socket, with the limits that Linux has for them.
 use crate::config::Congestion;
-use crate::{Linger, Ns, SocketError, SocketOption, TcpConfig};
+use crate::ip::HeaderOptions;
+use crate::{Config, Linger, Ns, SocketError, SocketOption, TcpConfig};
 
 /// What an accepted socket inherits from its listener.
 #[derive(Debug, Clone, Copy)]
@@ -13,16 +14,16 @@ pub(crate) struct SocketOptions {
     pub(crate) v6_only: bool,
     pub(crate) keep_count: u8,
     pub(crate) syn_count: u8,
-    pub(crate) hop_limit: u8,
-    pub(crate) traffic_class: u8,
+    pub(crate) quick_ack: bool,
+    pub(crate) header: HeaderOptions,
     pub(crate) congestion: Congestion,
     /// 0: none.
     pub(crate) max_segment: u16,
     pub(crate) keep_idle: Ns,
     pub(crate) keep_interval: Ns,
     pub(crate) user_timeout: Ns,
-    /// `None`: no FIN-WAIT-2 without a socket (TCP_LINGER2 below 0 in Linux; 0 here is the default).
-    pub(crate) fin_timeout: Ns,
+    /// `None`: no FIN-WAIT-2 without a socket.
+    pub(crate) fin_timeout: Option<Ns>,
     pub(crate) defer_accept: Ns,
     pub(crate) window_clamp: u32,
     /// 0: none.
@@ -34,14 +35,14 @@ pub(crate) struct SocketOptions {
     pub(crate) linger: Linger,
 }
 
-/// Least and most of SO_SNDBUF and SO_RCVBUF after doubling: SOCK_MIN_SNDBUF, SOCK_MIN_RCVBUF and 2 × net.core.[rw]mem_max.
-const MIN_SEND_BUFFER: u32 = 4_608;
-const MIN_RECEIVE_BUFFER: u32 = 2_304;
-const MAX_BUFFER: u32 = 2 * 212_992;
 /// TCP_MAXSEG: TCP_MIN_MSS and MAX_TCP_WINDOW of Linux; TCP_KEEPIDLE and TCP_KEEPINTVL at most 32,767 s.
 const MIN_MSS: u16 = 88;
 const MAX_MSS: u16 = 32_767;
+/// TCP_WINDOW_CLAMP: SOCK_MIN_RCVBUF / 2.
+const MIN_WINDOW_CLAMP: u32 = 1_152;
 const MAX_KEEP: Ns = Ns::from_ms(32_767_000);
+/// TCP_LINGER2: TCP_FIN_TIMEOUT_MAX.
+const MAX_FIN_TIMEOUT: Ns = Ns::from_ms(120_000);
 
 impl SocketOptions {
     pub(crate) fn new(config: &TcpConfig) -> SocketOptions {
@@ -54,14 +55,14 @@ impl SocketOptions {
             v6_only: false,
             keep_count: config.keep_count,
             syn_count: config.syn_retries,
-            hop_limit: 64,
-            traffic_class: 0,
+            quick_ack: true,
+            header: HeaderOptions::default(),
             congestion: config.congestion,
             max_segment: 0,
             keep_idle: config.keep_idle,
             keep_interval: config.keep_interval,
             user_timeout: Ns(0),
-            fin_timeout: config.fin_timeout,
+            fin_timeout: Some(config.fin_timeout),
             defer_accept: Ns(0),
             window_clamp: 0,
             not_sent_low_water: 0,
@@ -74,15 +75,13 @@ impl SocketOptions {
 
     /// # Errors
     /// Invalid, NoOption.
-    pub(crate) fn set(
-        &mut self,
-        option: SocketOption,
-        config: &TcpConfig,
-    ) -> Result<(), SocketError> {
+    pub(crate) fn set(&mut self, option: SocketOption, all: &Config) -> Result<(), SocketError> {
+        let config = &all.tcp;
         match option {
             SocketOption::NoDelay(on) => self.no_delay = on,
             SocketOption::Cork(on) => self.cork = on,
-            SocketOption::QuickAck(_) => {}
+            SocketOption::QuickAck(on) => self.quick_ack = on,
+            SocketOption::MaxSegment(0) => self.max_segment = 0,
             SocketOption::MaxSegment(mss) => {
                 self.max_segment = within(mss, MIN_MSS, MAX_MSS)?;
             }
@@ -91,34 +90,42 @@ impl SocketOptions {
             SocketOption::KeepInterval(time) => self.keep_interval = keep_time(time)?,
             SocketOption::KeepCount(count) => self.keep_count = within(count, 1, 127)?,
             SocketOption::UserTimeout(time) => self.user_timeout = time,
-            SocketOption::FinTimeout(time) if time.0 == 0 => {
-                self.fin_timeout = config.fin_timeout;
+            SocketOption::FinTimeout(Some(Ns(0))) => self.fin_timeout = Some(config.fin_timeout),
+            SocketOption::FinTimeout(time) => {
+                self.fin_timeout = time.map(|time| time.min(MAX_FIN_TIMEOUT));
             }
-            SocketOption::FinTimeout(time) => self.fin_timeout = time.min(Ns::from_ms(120_000)),
             SocketOption::SynCount(count) => self.syn_count = within(count, 1, 127)?,
             SocketOption::DeferAccept(time) => self.defer_accept = time,
-            SocketOption::WindowClamp(bytes) => self.window_clamp = bytes,
+            SocketOption::WindowClamp(0) => self.window_clamp = 0,
+            SocketOption::WindowClamp(bytes) => self.window_clamp = bytes.max(MIN_WINDOW_CLAMP),
             SocketOption::NotSentLowWater(bytes) => self.not_sent_low_water = bytes,
             SocketOption::ReceiveLowWater(bytes) => {
-                self.receive_low_water = bytes.clamp(1, i32::MAX as u32);
+                // tcp_set_rcvlowat: what is beyond never comes.
+                let most = self.receive_buffer.unwrap_or(config.receive_buffer.max) / 2;
+                self.receive_low_water = bytes.min(most).max(1);
             }
             SocketOption::SendBuffer(bytes) => {
-                self.send_buffer = Some(doubled(bytes, MIN_SEND_BUFFER));
+                self.send_buffer = Some(all.buffers.send_bytes(bytes));
             }
             SocketOption::ReceiveBuffer(bytes) => {
-                self.receive_buffer = Some(doubled(bytes, MIN_RECEIVE_BUFFER));
+                self.receive_buffer = Some(all.buffers.receive_bytes(bytes));
             }
             SocketOption::ReuseAddress(on) => self.reuse_address = on,
             SocketOption::ReusePort(on) => self.reuse_port = on,
             SocketOption::Linger(linger) => self.linger = linger,
             SocketOption::V6Only(on) => self.v6_only = on,
             SocketOption::Congestion(congestion) => self.congestion = congestion,
-            SocketOption::HopLimit(hops) => self.hop_limit = within(hops, 1, 255)?,
             // ECN's bits are the stack's (Linux, ip_sock_set_tos).
-            SocketOption::TrafficClass(class) => self.traffic_class = class & !3,
-            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_) => {
-                return Err(SocketError::NoOption);
+            SocketOption::TrafficClass(class) => {
+                self.header.set(SocketOption::TrafficClass(class & !3))?;
             }
+            SocketOption::TrafficClassV6(class) => {
+                self.header.set(SocketOption::TrafficClassV6(class & !3))?;
+            }
+            SocketOption::HopLimit(_)
+            | SocketOption::HopLimitV6(_)
+            | SocketOption::MtuDiscovery(_)
+            | SocketOption::MtuDiscoveryV6(_) => self.header.set(option)?,
         }
         Ok(())
     }
@@ -127,7 +134,7 @@ impl SocketOptions {
         match like {
             SocketOption::NoDelay(_) => SocketOption::NoDelay(self.no_delay),
             SocketOption::Cork(_) => SocketOption::Cork(self.cork),
-            SocketOption::QuickAck(on) => SocketOption::QuickAck(on),
+            SocketOption::QuickAck(_) => SocketOption::QuickAck(self.quick_ack),
             SocketOption::MaxSegment(_) => SocketOption::MaxSegment(match self.max_segment {
                 0 => 536,
                 mss => mss,
@@ -158,10 +165,12 @@ impl SocketOptions {
             SocketOption::Linger(_) => SocketOption::Linger(self.linger),
             SocketOption::V6Only(_) => SocketOption::V6Only(self.v6_only),
             SocketOption::Congestion(_) => SocketOption::Congestion(self.congestion),
-            SocketOption::HopLimit(_) => SocketOption::HopLimit(self.hop_limit),
-            SocketOption::TrafficClass(_) => SocketOption::TrafficClass(self.traffic_class),
-            // UDP's.
-            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_) => like,
+            SocketOption::HopLimit(_)
+            | SocketOption::HopLimitV6(_)
+            | SocketOption::TrafficClass(_)
+            | SocketOption::TrafficClassV6(_)
+            | SocketOption::MtuDiscovery(_)
+            | SocketOption::MtuDiscoveryV6(_) => self.header.get(like).unwrap_or(like),
         }
     }
 
@@ -180,9 +189,4 @@ fn within<T: PartialOrd>(value: T, least: T, most: T) -> Result<T, SocketError> 
 
 fn keep_time(time: Ns) -> Result<Ns, SocketError> {
     within(time, Ns(1), MAX_KEEP)
-}
-
-/// Linux counts its own overhead into the buffer, too: it doubles what is set.
-fn doubled(bytes: u32, least: u32) -> u32 {
-    bytes.saturating_mul(2).clamp(least, MAX_BUFFER)
 }

@@ -37,6 +37,8 @@ impl Udp {
         let socket = self.get_mut(index)?;
         socket.is_address_bound = !ip.is_unspecified();
         socket.is_port_bound = is_port_bound;
+        // inet6_bind: one address of IPv6 is no way to IPv4's.
+        socket.options.v6_only |= ip.is_ipv6() && !ip.is_unspecified();
         self.settle_at(index, local, None)
     }
 

@@ -110,10 +110,10 @@ impl Udp {
         peer: IpAddr,
     ) -> Result<usize, SocketError> {
         let peer = peer.to_canonical();
-        let unfragmented = match self.get(index)?.options.mtu_discovery(peer) {
+        let unfragmented = match self.get(index)?.options.header.mtu_discovery(peer) {
             MtuDiscovery::Do => Some(lower.ip.mtu(lower.now, peer)),
-            MtuDiscovery::Probe => Some(lower.ip.link_mtu()),
-            MtuDiscovery::Want | MtuDiscovery::Dont => None,
+            MtuDiscovery::Probe | MtuDiscovery::Interface => Some(lower.ip.link_mtu()),
+            MtuDiscovery::Want | MtuDiscovery::Dont | MtuDiscovery::Omit => None,
         };
         let (longest, headers) = match peer {
             IpAddr::V4(_) => (MAX_PAYLOAD_V4, HEADER_BYTES + 20),
@@ -177,9 +177,10 @@ impl Udp {
         index: u32,
         option: SocketOption,
     ) -> Result<(), SocketError> {
+        let buffers = self.buffers;
         let socket = self.get_mut(index)?;
         let is_bound = socket.local.port() != 0;
-        socket.options.set(option, is_bound)
+        socket.options.set(option, is_bound, &buffers)
     }
 
     /// # Errors

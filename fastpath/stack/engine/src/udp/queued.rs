@@ -41,19 +41,21 @@ impl Queued {
         (source, destination): (SocketAddr, SocketAddr),
         outbound: &Outbound,
     ) -> Queued {
-        let discovery = socket.options.mtu_discovery(destination.ip());
+        let (peer, header) = (destination.ip(), &socket.options.header);
+        let discovery = header.mtu_discovery(peer);
         Queued {
             index,
             serial: socket.serial,
             id: socket.id,
             source,
             destination,
-            hop_limit: outbound.hop_limit.unwrap_or(socket.options.hop_limit),
-            traffic_class: outbound
-                .traffic_class
-                .unwrap_or(socket.options.traffic_class),
-            may_be_cut: discovery == MtuDiscovery::Dont,
-            cut_here: discovery != MtuDiscovery::Probe,
+            hop_limit: outbound.hop_limit.unwrap_or(header.hop_limit(peer)),
+            traffic_class: outbound.traffic_class.unwrap_or(header.traffic_class(peer)),
+            may_be_cut: matches!(
+                discovery,
+                MtuDiscovery::Dont | MtuDiscovery::Interface | MtuDiscovery::Omit
+            ),
+            cut_here: !matches!(discovery, MtuDiscovery::Probe | MtuDiscovery::Interface),
             hop: if socket.peer == Some(destination) {
                 socket.hop
             } else {

@@ -39,12 +39,12 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(id: SocketId, serial: u64, ipv6: bool) -> Socket {
+    pub(super) fn new(id: SocketId, serial: u64, ipv6: bool, options: UdpOptions) -> Socket {
         Socket {
             id,
             serial,
             ipv6,
-            options: UdpOptions::default(),
+            options,
             local: SocketAddr::new(unspecified(ipv6), 0),
             is_address_bound: false,
             is_port_bound: false,

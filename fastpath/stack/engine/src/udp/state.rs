@@ -1,9 +1,11 @@
 //! The tables of all UDP sockets.
 use super::datagrams::Datagrams;
 use super::demux::{Demux, Place};
+use super::options::UdpOptions;
 use super::queued::Queued;
 use super::socket::Socket;
 use crate::buffer::Pool;
+use crate::config::SocketBuffers;
 use crate::ip::Interface;
 use crate::wire::siphash::SipKey;
 use crate::{Config, Counters, Ns, SocketError, SocketId};
@@ -30,6 +32,7 @@ pub(crate) struct Udp {
     pub(super) changed: Vec<u32>,
     pub(super) ephemeral_ports: (u16, u16),
     pub(super) checksum_offload: bool,
+    pub(super) buffers: SocketBuffers,
     pub(super) key: SipKey,
     /// Ephemeral ports that were looked for.
     pub(super) tries: u64,
@@ -47,6 +50,7 @@ impl Udp {
             changed: Vec::new(),
             ephemeral_ports: config.ephemeral_ports,
             checksum_offload: config.offload.checksum,
+            buffers: config.buffers,
             key: SipKey::derived(&config.seed, 8),
             tries: 0,
             serial: 0,
@@ -56,7 +60,8 @@ impl Udp {
     /// The index by which all calls name the socket; `id` is what its frames carry.
     pub(crate) fn open(&mut self, id: SocketId, ipv6: bool) -> u32 {
         self.serial += 1;
-        let socket = Some(Box::new(Socket::new(id, self.serial, ipv6)));
+        let options = UdpOptions::new(&self.buffers);
+        let socket = Some(Box::new(Socket::new(id, self.serial, ipv6, options)));
         match self.free.pop() {
             Some(index) => {
                 self.sockets[index as usize] = socket;

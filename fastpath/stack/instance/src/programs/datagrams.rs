@@ -69,12 +69,13 @@ impl Datagrams {
 
     /// An option was set.
     pub fn look_at_options(&mut self, sockets: &Sockets<'_>) {
-        use MtuDiscovery::{Do, Probe};
+        use MtuDiscovery::{Do, Interface, Probe};
         let of = |like| sockets.engine.option(self.id, like);
         let v4 = of(SocketOption::MtuDiscovery(Do));
         let v6 = of(SocketOption::MtuDiscoveryV6(Do));
-        self.told.unfragmented = matches!(v4, Ok(SocketOption::MtuDiscovery(Do | Probe)))
-            || matches!(v6, Ok(SocketOption::MtuDiscoveryV6(Do | Probe)));
+        self.told.unfragmented =
+            matches!(v4, Ok(SocketOption::MtuDiscovery(Do | Probe | Interface)))
+                || matches!(v6, Ok(SocketOption::MtuDiscoveryV6(Do | Probe | Interface)));
     }
 
     /// Its row, whole.

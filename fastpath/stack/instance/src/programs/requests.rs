@@ -79,7 +79,7 @@ impl Programs {
                         i32::from(mtu).to_ne_bytes().to_vec()
                     }
                     _ => {
-                        let like = options::parse(level, option, &[])?;
+                        let like = options::named(level, option)?;
                         options::value(sockets.engine.option(id, like).map_err(errno)?)
                     }
                 };

@@ -1,5 +1,5 @@
 //! The program's memory as slices, and results as C has them.
-use nix::libc::{self, c_void, sockaddr, socklen_t};
+use nix::libc::{self, c_int, c_void, sockaddr, socklen_t};
 
 pub fn fail(errno: i32) -> isize {
     // SAFETY: libc's address of this thread's errno.
@@ -156,17 +156,28 @@ pub unsafe fn put_address(from: &[u8], into: *mut sockaddr, len: *mut socklen_t)
 ///
 /// # Safety
 /// `into` is null, or `len` points to how many bytes there are at `into`.
-pub unsafe fn put_option(from: &[u8], into: *mut c_void, len: *mut socklen_t) -> Result<i64, i32> {
+pub unsafe fn put_option(
+    from: &[u8],
+    level: c_int,
+    into: *mut c_void,
+    len: *mut socklen_t,
+) -> Result<i64, i32> {
     if is_nowhere(len) || is_nowhere(into) {
         return Err(libc::EFAULT);
     }
     // SAFETY: the caller's promise.
     unsafe {
         let room = get(len);
-        if (room as i32) < 0 {
+        // Of IPv6 it is not looked at (do_ipv6_getsockopt).
+        if (room as i32) < 0 && level != libc::IPPROTO_IPV6 {
             return Err(libc::EINVAL);
         }
-        let count = from.len().min(room as usize);
+        // Of IP, what one byte holds is one byte where there is no room for more (do_ip_getsockopt).
+        let is_byte = level == libc::IPPROTO_IP && from.get(1..) == Some(&[0, 0, 0]);
+        let count = match room {
+            1..4 if is_byte => 1,
+            _ => from.len().min(room as usize),
+        };
         into.cast::<u8>()
             .copy_from_nonoverlapping(from.as_ptr(), count);
         put(len, count as socklen_t);

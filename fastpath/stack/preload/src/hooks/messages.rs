@@ -433,7 +433,7 @@ pub(super) unsafe extern "C-unwind" fn getsockopt(
     match ours {
         Some(0) => {
             // SAFETY: as libc's.
-            let put = unsafe { super::memory::put_option(&value, into, len) };
+            let put = unsafe { super::memory::put_option(&value, level, into, len) };
             super::memory::done(put) as c_int
         }
         Some(failed) => failed as c_int,

@@ -1,6 +1,6 @@
 //! Calls that wait, and events: the same as on the kernel's stack.
 use super::super::differential::{
-    CALLS_FLAGS, Of, the_same_connects, the_same_edges, the_same_programs,
+    CALLS_FLAGS, Of, the_same_connects, the_same_edges, the_same_options, the_same_programs,
 };
 use super::instance::Instance;
 use crate::stack::cable::{KERNEL, STACK};
@@ -41,6 +41,11 @@ pub(crate) fn register(suite: &mut Suite) {
         "stack::pipeline_tells_edges_as_the_kernel_does",
         &[Netns, Gcc],
         edges,
+    );
+    suite.case(
+        "stack::pipeline_takes_options_as_the_kernel_does",
+        &[Netns, Python3],
+        options,
     );
 }
 
@@ -101,5 +106,13 @@ fn edges() -> Result<()> {
     let instance = Instance::start(&[])?;
     let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
     the_same_edges(&on_the_stack, &["pairs"], 118)?;
+    instance.has_nothing_left().map(drop)
+}
+
+/// Of both protocols and families, in all states.
+fn options() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    let on_the_stack = |own: &[&str], program: &[&str]| instance.run(own, program);
+    the_same_options(&on_the_stack)?;
     instance.has_nothing_left().map(drop)
 }

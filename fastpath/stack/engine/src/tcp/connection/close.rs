@@ -58,10 +58,21 @@ impl Connection {
             cx.counters.abort_on_data += 1;
             return self.reset_behind_output(cx);
         }
-        if self.state == TcpState::FinWait2 {
-            self.fin_wait_deadline = Some(cx.now + self.options.fin_timeout);
+        if self.state == TcpState::FinWait2 && !self.wait_for_fin(cx) {
+            cx.counters.abort_on_linger += 1;
+            return;
         }
         self.close_state();
+    }
+
+    /// In FIN-WAIT-2 without a socket. False: it does not wait there, but ended with a reset (TCP_LINGER2 below 0).
+    pub(super) fn wait_for_fin(&mut self, cx: &mut Context) -> bool {
+        let Some(timeout) = self.options.fin_timeout else {
+            self.abort(cx);
+            return false;
+        };
+        self.fin_wait_deadline = Some(cx.now + timeout);
+        true
     }
 
     /// What was sent before and may go out does, as it has where calls send at once; the rest is lost.

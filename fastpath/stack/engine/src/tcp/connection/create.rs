@@ -149,6 +149,7 @@ impl Connection {
             hop: Hop::default(),
         };
         connection.ack.last_data = now;
+        connection.ack.set_quick(options.quick_ack);
         connection.restart_keep_alive(now);
         connection
     }

@@ -221,8 +221,8 @@ impl Connection {
                 self.state = TcpState::FinWait2;
                 self.shut_write = true;
                 self.event = true;
-                if self.orphan {
-                    self.fin_wait_deadline = Some(cx.now + self.options.fin_timeout);
+                if self.orphan && !self.wait_for_fin(cx) {
+                    cx.counters.abort_on_data += 1;
                 }
             }
             TcpState::Closing => self.enter_time_wait(cx),
@@ -247,8 +247,8 @@ impl Connection {
         cx.reply(Reply {
             tuple: self.tuple,
             header,
-            hop_limit: self.options.hop_limit,
-            traffic_class: self.options.traffic_class,
+            hop_limit: self.options.header.hop_limit(self.tuple.peer.into()),
+            traffic_class: self.options.header.traffic_class(self.tuple.peer.into()),
         });
     }
 

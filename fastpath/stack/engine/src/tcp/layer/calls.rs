@@ -279,6 +279,7 @@ impl Tcp {
 }
 
 fn reset_of_connecting(connecting: &crate::tcp::connecting::Connecting) -> Reply {
+    let (header, peer) = (&connecting.options.header, connecting.tuple.peer.into());
     Reply {
         tuple: connecting.tuple,
         header: replies::header(
@@ -287,7 +288,7 @@ fn reset_of_connecting(connecting: &crate::tcp::connecting::Connecting) -> Reply
             crate::tcp::seq::Seq(0),
             Flags::RST,
         ),
-        hop_limit: connecting.options.hop_limit,
-        traffic_class: connecting.options.traffic_class,
+        hop_limit: header.hop_limit(peer),
+        traffic_class: header.traffic_class(peer),
     }
 }

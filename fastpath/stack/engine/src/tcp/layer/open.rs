@@ -61,6 +61,8 @@ impl Tcp {
         self.ports.claim(port, claim);
         if let Some(Socket::Idle(idle)) = self.sockets.get_mut(slot) {
             idle.bound = Some((address, port));
+            // inet6_bind: one address of IPv6 is no way to IPv4's.
+            idle.options.v6_only |= idle.ipv6 && !address.is_v4() && address != Address::ANY;
         }
         Ok(())
     }

@@ -93,12 +93,13 @@ impl Tcp {
             self.timers.set(index, deadline);
         }
         let emit = emit?;
+        let (header, peer) = (&connection.options.header, connection.tuple.peer.into());
         let out = Out {
             tuple: &connection.tuple,
             emit: &emit,
             buffer: Some(&connection.send.buffer),
-            hop_limit: connection.options.hop_limit,
-            traffic_class: connection.options.traffic_class,
+            hop_limit: header.hop_limit(peer),
+            traffic_class: header.traffic_class(peer),
             socket: id,
             offload: offload.checksum,
         };

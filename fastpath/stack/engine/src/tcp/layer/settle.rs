@@ -130,8 +130,9 @@ fn time_wait(connection: &Connection) -> TimeWait {
     let ts = &connection.ts;
     entry.window = window.min(65_535) as u16;
     entry.exclusive = connection.options.is_exclusive();
-    entry.hop_limit = connection.options.hop_limit;
-    entry.traffic_class = connection.options.traffic_class;
+    let (header, peer) = (&connection.options.header, connection.tuple.peer.into());
+    entry.hop_limit = header.hop_limit(peer);
+    entry.traffic_class = header.traffic_class(peer);
     entry.stamps = ts.on.then_some((ts.offset, ts.recent, ts.recent_at));
     entry
 }

@@ -14,19 +14,19 @@ impl Tcp {
         option: SocketOption,
     ) -> Result<(), SocketError> {
         let slot = self.sockets.index(id)?;
-        let config = &self.config.tcp;
-        match self.sockets.get_mut(slot) {
-            Some(Socket::Idle(idle)) => {
-                if matches!(option, SocketOption::V6Only(_)) && (!idle.ipv6 || idle.bound.is_some())
-                {
-                    return Err(if idle.ipv6 {
-                        SocketError::Invalid
-                    } else {
-                        SocketError::NoOption
-                    });
-                }
-                idle.options.set(option, config)
-            }
+        let config = &self.config;
+        let ipv6 = self.sockets.is_ipv6(slot);
+        let socket = self.sockets.get_mut(slot);
+        let is_fresh = matches!(&socket, Some(Socket::Idle(idle)) if idle.bound.is_none());
+        match option {
+            SocketOption::V6Only(_) if !ipv6 => return Err(SocketError::NoOption),
+            SocketOption::V6Only(_) if !is_fresh => return Err(SocketError::Invalid),
+            _ => {}
+        }
+        match socket {
+            Some(Socket::Idle(idle)) => idle.options.set(option, config),
+            // The least that is (tcp_set_window_clamp).
+            Some(_) if option == SocketOption::WindowClamp(0) => Err(SocketError::Invalid),
             Some(Socket::Listener(listener)) => listener.options.set(option, config),
             Some(Socket::Connecting(connecting)) => connecting.options.set(option, config),
             Some(Socket::Connection(connection)) => {
@@ -46,12 +46,6 @@ impl Tcp {
         id: SocketId,
         like: SocketOption,
     ) -> Result<SocketOption, SocketError> {
-        if matches!(
-            like,
-            SocketOption::MtuDiscovery(_) | SocketOption::MtuDiscoveryV6(_)
-        ) {
-            return Err(SocketError::NoOption);
-        }
         let config = &self.config.tcp;
         Ok(match self.sockets.get(self.sockets.index(id)?) {
             Some(Socket::Idle(idle)) => idle.options.get(like, config),
@@ -85,9 +79,9 @@ fn apply(connection: &mut Connection, now: Ns, option: SocketOption) {
                 (space.limit, space.fixed, space.clamp) = (bytes, true, bytes / 2);
             }
         }
-        SocketOption::WindowClamp(bytes) => {
+        SocketOption::WindowClamp(_) => {
             let space = &mut connection.receive.space;
-            space.clamp = if bytes > 0 { bytes } else { space.limit / 2 };
+            space.clamp = connection.options.window_clamp;
             space.ssthresh = space.ssthresh.min(space.clamp);
         }
         _ => {}
@@ -106,6 +100,9 @@ fn told(connection: &Connection, like: SocketOption) -> Option<SocketOption> {
         }
         SocketOption::ReceiveBuffer(_) => {
             Some(SocketOption::ReceiveBuffer(connection.receive.space.limit))
+        }
+        SocketOption::WindowClamp(_) => {
+            Some(SocketOption::WindowClamp(connection.receive.space.clamp))
         }
         _ => None,
     }

@@ -192,6 +192,35 @@ fn fin_wait_2_of_a_closed_socket_ends() {
     assert_eq!(script.state(), TcpState::Closed);
 }
 
+/// TCP_LINGER2 below 0: no FIN-WAIT-2 without a socket, whichever comes first, the acknowledgement or close.
+#[test]
+fn fin_wait_2_of_a_closed_socket_is_not_waited_in() {
+    let without = |script: &mut Script| {
+        let (now, id) = (script.host.now, script.id());
+        let option = SocketOption::FinTimeout(None);
+        let set = script.host.engine.set_option(now, id, option);
+        set.expect("TCP_LINGER2");
+    };
+    let mut script = Script::established();
+    without(&mut script);
+    close(&mut script);
+    script.expect("F. 1:1(0) ack 1");
+    script.inject(". 1:1(0) ack 2");
+    script.expect("R. 2:2(0) ack 1");
+    assert_eq!(script.state(), TcpState::Closed);
+    assert_eq!(script.host.engine.counters().abort_on_data, 1);
+    let mut script = Script::established();
+    without(&mut script);
+    shut(&mut script, HowToShut::Write);
+    script.expect("F. 1:1(0) ack 1");
+    script.inject(". 1:1(0) ack 2");
+    assert_eq!(script.state(), TcpState::FinWait2);
+    close(&mut script);
+    script.expect("R. 2:2(0) ack 1");
+    assert_eq!(script.state(), TcpState::Closed);
+    assert_eq!(script.host.engine.counters().abort_on_linger, 1);
+}
+
 /// The FIN itself is retransmitted.
 #[test]
 fn rfc9293_3_8_1_fin_is_retransmitted() {

@@ -66,8 +66,9 @@ fn option_value(name: Name, level: c_int, option: c_int) -> Option<Result<Vec<u8
             let ipv6 = rows::row(name).is_some_and(|row| row.ipv6 != 0);
             return number(if ipv6 { libc::AF_INET6 } else { libc::AF_INET });
         }
+        (libc::IPPROTO_IPV6, _) if rows::row(name).is_some_and(|row| row.ipv6 == 0) => return None,
         (libc::IPPROTO_IP, libc::IP_MTU) | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {}
-        _ if options::parse(level, option, &[]).is_ok() => {}
+        _ if options::named(level, option).is_ok() => {}
         _ => return None,
     }
     let value = lock::with(|state| state.option_there(name, level, option));
@@ -88,7 +89,7 @@ pub unsafe fn getsockopt(
 ) -> c_int {
     match option_value(name, level, option) {
         // SAFETY: as libc's.
-        Some(Ok(value)) => return done(unsafe { put_option(&value, into, len) }) as c_int,
+        Some(Ok(value)) => return done(unsafe { put_option(&value, level, into, len) }) as c_int,
         Some(Err(error)) => return fail(error) as c_int,
         None => {}
     }

@@ -11,6 +11,12 @@ use nix::libc::{self, c_int, c_void, socklen_t};
 
 const SIOCOUTQNSD: libc::c_ulong = 0x894b;
 const TCP_CC_INFO: c_int = 26;
+/// Of others a socket of IPv4 has nothing (do_ip_getsockopt).
+const LEVELS: [c_int; 3] = [libc::IPPROTO_IP, libc::IPPROTO_IPV6, libc::IPPROTO_TCP];
+
+fn is_ipv4(name: Name) -> bool {
+    rows::row(name).is_some_and(|row| row.ipv6 == 0)
+}
 
 /// `None`: the kernel's to answer.
 fn option_value(
@@ -36,11 +42,13 @@ fn option_value(
             return number((socket.phase == Phase::Listening).into());
         }
         (libc::IPPROTO_TCP, TCP_CC_INFO) => return Some(Ok(Vec::new())),
+        (libc::IPPROTO_IPV6, _) if is_ipv4(name) => return Some(Err(libc::EOPNOTSUPP)),
         (libc::IPPROTO_TCP, libc::TCP_INFO)
         | (libc::IPPROTO_IP, libc::IP_MTU)
         | (libc::IPPROTO_IPV6, libc::IPV6_MTU) => {}
-        _ if options::parse(level, option, &[]).is_ok() => {}
+        _ if options::named(level, option).is_ok() => {}
         (libc::SOL_SOCKET, _) => return None,
+        _ if is_ipv4(name) && !LEVELS.contains(&level) => return Some(Err(libc::EOPNOTSUPP)),
         _ => return Some(Err(libc::ENOPROTOOPT)),
     }
     let value = lock::with(|state| state.option_there(name, level, option));
@@ -58,7 +66,7 @@ pub unsafe fn getsockopt(
 ) -> c_int {
     match option_value(fd, name, level, option) {
         // SAFETY: as libc's.
-        Some(Ok(value)) => done(unsafe { put_option(&value, into, len) }) as c_int,
+        Some(Ok(value)) => done(unsafe { put_option(&value, level, into, len) }) as c_int,
         Some(Err(error)) => fail(error) as c_int,
         // SAFETY: as libc's.
         None => unsafe { real::getsockopt(fd, level, option, into, len) },
@@ -67,9 +75,8 @@ pub unsafe fn getsockopt(
 
 /// `None`: the kernel's to do.
 pub fn setsockopt(name: Name, level: c_int, option: c_int, value: &[u8]) -> Option<c_int> {
-    let one_byte = [libc::IPPROTO_IP, libc::IPPROTO_IPV6].contains(&level);
-    if value.len() < 4 && !one_byte && option != libc::TCP_CONGESTION {
-        return Some(fail(libc::EINVAL) as c_int);
+    if level == libc::IPPROTO_IPV6 && is_ipv4(name) {
+        return Some(fail(libc::ENOPROTOOPT) as c_int);
     }
     match options::parse(level, option, value) {
         Ok(_) => {}
