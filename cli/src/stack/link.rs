@@ -139,6 +139,7 @@ impl LinkArgs {
         config.routes = self.gateway.iter().map(|ip| default_route(*ip)).collect();
         config.offload = device.offload;
         config.buffers = socket_buffers();
+        config.ephemeral_ports = ephemeral_ports().unwrap_or(config.ephemeral_ports);
         config.tcp = match self.profile {
             Profile::Linux => TcpConfig::default(),
             Profile::Lan => TcpConfig::lan(),
@@ -165,6 +166,7 @@ impl LinkArgs {
             cubic: matches!(self.congestion, CongestionArg::Cubic),
             wmem: (config.buffers.send.initial, config.buffers.send.max),
             rmem: (config.buffers.receive.initial, config.buffers.receive.max),
+            ports: config.ephemeral_ports,
         })
     }
 
@@ -257,10 +259,7 @@ fn default_route(gateway: IpAddr) -> Route {
 
 /// As the kernel's sockets have them; its own defaults where they cannot be read.
 fn socket_buffers() -> SocketBuffers {
-    let sysctl = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
-        text.trim().parse::<u32>().ok()
-    };
+    let sysctl = |name: &str| sysctl(&format!("core/{name}"))?.trim().parse::<u32>().ok();
     let sizes = |default: BufferSizes, [initial, max]: [&str; 2]| BufferSizes {
         initial: sysctl(initial).unwrap_or(default.initial),
         max: sysctl(max).unwrap_or(default.max),
@@ -270,6 +269,16 @@ fn socket_buffers() -> SocketBuffers {
         send: sizes(default.send, ["wmem_default", "wmem_max"]),
         receive: sizes(default.receive, ["rmem_default", "rmem_max"]),
     }
+}
+
+fn ephemeral_ports() -> Option<(u16, u16)> {
+    let range = sysctl("ipv4/ip_local_port_range")?;
+    let mut ports = range.split_whitespace().map(str::parse);
+    Some((ports.next()?.ok()?, ports.next()?.ok()?))
+}
+
+fn sysctl(name: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/sys/net/{name}")).ok()
 }
 
 fn seed() -> anyhow::Result<[u8; 32]> {

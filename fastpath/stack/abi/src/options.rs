@@ -182,9 +182,17 @@ fn mtu_discovery(number: i32) -> Result<MtuDiscovery> {
 fn congestion(name: &[u8]) -> Result<Congestion> {
     match name.split(|byte| *byte == 0).next() {
         Some(b"reno") => Ok(Congestion::NewReno),
+        Some(b"") if name.is_empty() => Err(libc::EINVAL),
         Some(b"cubic" | b"") => Ok(Congestion::Cubic),
         _ => Err(libc::ENOENT),
     }
+}
+
+/// TCP_CA_NAME_MAX bytes.
+fn name_of_congestion(name: &[u8]) -> Vec<u8> {
+    let mut bytes = name.to_vec();
+    bytes.resize(16, 0);
+    bytes
 }
 
 /// What getsockopt gives of it.
@@ -223,8 +231,8 @@ pub fn value(option: SocketOption) -> Vec<u8> {
             MtuDiscovery::Interface => 4,
             MtuDiscovery::Omit => 5,
         }),
-        SocketOption::Congestion(Congestion::Cubic) => b"cubic\0".to_vec(),
-        SocketOption::Congestion(Congestion::NewReno) => b"reno\0".to_vec(),
+        SocketOption::Congestion(Congestion::Cubic) => name_of_congestion(b"cubic"),
+        SocketOption::Congestion(Congestion::NewReno) => name_of_congestion(b"reno"),
         SocketOption::Linger(linger) => {
             let (on, span) = match linger {
                 Linger::Background => (0_i32, 0),

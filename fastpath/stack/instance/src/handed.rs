@@ -100,6 +100,8 @@ pub struct HandedEngine {
     pub wmem: (u32, u32),
     /// net.core.rmem_default and rmem_max.
     pub rmem: (u32, u32),
+    /// net.ipv4.ip_local_port_range.
+    pub ports: (u16, u16),
 }
 
 /// # Errors
@@ -199,6 +201,7 @@ impl HandedEngine {
             send: sizes(self.wmem),
             receive: sizes(self.rmem),
         };
+        config.ephemeral_ports = self.ports;
         config.tcp.congestion = match self.cubic {
             true => Congestion::Cubic,
             false => Congestion::NewReno,

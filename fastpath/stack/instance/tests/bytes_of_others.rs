@@ -270,7 +270,7 @@ impl Written {
 fn handed_over() -> Vec<u8> {
     let text = format!(
         r#"{{"version":"{}","stack":{{"Inline":{{"port":{{"device":"near","index":3,"fd":4,"max_frame_len":65536,"receive_frames":8192,"gso":true,"kept":5,"claims":[6]}},
-        "engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":true,"lan":false,"cubic":true,"wmem":[212992,4194304],"rmem":[212992,4194304]}}}}}},
+        "engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":true,"lan":false,"cubic":true,"wmem":[212992,4194304],"rmem":[212992,4194304],"ports":[32768,60999]}}}}}},
         "reach":{{"addresses":[["10.0.0.2",24],["fd00::2",64]],"routes":[["0.0.0.0",0,"10.0.0.1"]]}},
         "policy":{{"wildcard_is_stack":true,"rules":[{{"whose":"Kernel","program":"sshd","udp":false,"call":"Bind","address":["10.0.0.0",8],"ports":[[22,22]]}}]}},
         "trace":false}}"#,

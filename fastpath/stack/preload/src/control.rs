@@ -129,11 +129,12 @@ fn put(told: &mut Told, level: i32, kind: i32, value: &[u8]) {
     told.control.resize(aligned.min(told.control_room), 0);
 }
 
-/// What sendmsg's control messages ask for.
+/// What sendmsg's control messages ask for, of a socket of IPv6 or not, to a peer of IPv4 or not: those of the other family are not
+/// looked at, nor those of other levels (ip_cmsg_send, ip6_datagram_send_ctl).
 ///
 /// # Errors
-/// EINVAL: cut, or of a kind that is not served.
-pub fn parse(mut bytes: &[u8]) -> Result<Outbound, i32> {
+/// EINVAL: cut, of a kind that is not served, or out of its range.
+pub fn parse(mut bytes: &[u8], ipv6: bool, to_v4: bool) -> Result<Outbound, i32> {
     let mut outbound = Outbound::default();
     while bytes.len() >= HEADER {
         let word = |at: usize| {
@@ -147,32 +148,67 @@ pub fn parse(mut bytes: &[u8]) -> Result<Outbound, i32> {
         }
         let value = &bytes[HEADER..len];
         match (word(8), word(12)) {
-            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                let source: [u8; 4] = part(value, 4)?;
-                part::<4>(value, 8)?;
-                outbound.source = some(Ipv4Addr::from(source).into());
-            }
-            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                let source: [u8; 16] = part(value, 0)?;
-                part::<4>(value, 16)?;
-                outbound.source = some(IpAddr::V6(Ipv6Addr::from(source)).to_canonical());
-            }
-            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
-                let hops = i32::from_ne_bytes(part(value, 0)?);
-                if !(1..256).contains(&hops) {
+            (libc::IPPROTO_IP, kind) if to_v4 => ask_v4(&mut outbound, kind, value)?,
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if ipv6 => {
+                let source = source_v6(value)?;
+                if to_v4 && source.is_ipv6() {
                     return Err(libc::EINVAL);
                 }
-                outbound.hop_limit = Some(hops as u8);
+                outbound.source = some(source);
             }
-            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                outbound.traffic_class = Some(*value.first().ok_or(libc::EINVAL)?);
-            }
-            _ => return Err(libc::EINVAL),
+            (libc::IPPROTO_IPV6, kind) if !to_v4 => ask_v6(&mut outbound, kind, value)?,
+            // Those of AF_UNIX mean nothing here (__sock_cmsg_send).
+            (libc::SOL_SOCKET, libc::SCM_RIGHTS | libc::SCM_CREDENTIALS) => {}
+            (libc::SOL_SOCKET | libc::IPPROTO_UDP, _) => return Err(libc::EINVAL),
+            _ => {}
         }
         let next = len.next_multiple_of(8).min(bytes.len());
         bytes = &bytes[next..];
     }
     Ok(outbound)
+}
+
+fn ask_v4(outbound: &mut Outbound, kind: i32, value: &[u8]) -> Result<(), i32> {
+    match kind {
+        libc::IP_PKTINFO if value.len() == 12 => {
+            let source: [u8; 4] = part(value, 4)?;
+            outbound.source = some(Ipv4Addr::from(source).into());
+        }
+        libc::IP_TTL => outbound.hop_limit = Some(number(value, 1)?.ok_or(libc::EINVAL)?),
+        libc::IP_TOS => {
+            outbound.traffic_class = Some(match value {
+                [class] => *class,
+                _ => number(value, 0)?.ok_or(libc::EINVAL)?,
+            });
+        }
+        _ => return Err(libc::EINVAL),
+    }
+    Ok(())
+}
+
+fn ask_v6(outbound: &mut Outbound, kind: i32, value: &[u8]) -> Result<(), i32> {
+    match kind {
+        libc::IPV6_HOPLIMIT => outbound.hop_limit = number(value, 0)?,
+        libc::IPV6_TCLASS => outbound.traffic_class = number(value, 0)?,
+        _ => return Err(libc::EINVAL),
+    }
+    Ok(())
+}
+
+/// An int from `least` to 255; `None`: -1, the socket's own.
+fn number(value: &[u8], least: i32) -> Result<Option<u8>, i32> {
+    let bytes = <[u8; 4]>::try_from(value).map_err(|_| libc::EINVAL)?;
+    match i32::from_ne_bytes(bytes) {
+        -1 => Ok(None),
+        number if number >= least => u8::try_from(number).map(Some).map_err(|_| libc::EINVAL),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+fn source_v6(value: &[u8]) -> Result<IpAddr, i32> {
+    let source: [u8; 16] = part(value, 0)?;
+    part::<4>(value, 16)?;
+    Ok(IpAddr::V6(Ipv6Addr::from(source)).to_canonical())
 }
 
 fn some(address: IpAddr) -> Option<IpAddr> {
@@ -216,18 +252,18 @@ mod tests {
         assert!(!wants.set(libc::IPPROTO_IP, libc::IP_TTL, &[1]));
         let v4 = told(100, wants, "10.0.0.2");
         assert_eq!((v4.control.len(), v4.flags), (32, 0));
-        let source = parse(&v4.control).unwrap().source;
+        let source = parse(&v4.control, false, true).unwrap().source;
         assert_eq!(source, Some("10.0.0.2".parse().unwrap()));
         let v6 = told(100, wants, "fd00::2");
         assert_eq!((v6.control.len(), v6.flags), (40, 0));
         assert_eq!(
-            parse(&v6.control).unwrap().source,
+            parse(&v6.control, true, false).unwrap().source,
             Some("fd00::2".parse().unwrap())
         );
         // To a group: answers come from an address of ours.
         let group = told(100, wants, "10.0.0.255");
         assert_eq!(
-            parse(&group.control).unwrap().source,
+            parse(&group.control, false, true).unwrap().source,
             Some("10.0.0.2".parse().unwrap())
         );
     }
@@ -255,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_not_served_is_refused() {
-        assert_eq!(parse(&[]), Ok(Outbound::default()));
+        assert_eq!(parse(&[], false, true), Ok(Outbound::default()));
         let header = |len: u64, level: i32, kind: i32| {
             [
                 &len.to_ne_bytes()[..],
@@ -272,7 +308,7 @@ mod tests {
             header(20, libc::IPPROTO_IP, libc::IP_PKTINFO),
             header(20, libc::IPPROTO_IP, libc::IP_TTL),
         ] {
-            assert_eq!(parse(&bytes), Err(libc::EINVAL), "{bytes:?}");
+            assert_eq!(parse(&bytes, false, true), Err(libc::EINVAL), "{bytes:?}");
         }
     }
 }

@@ -4,7 +4,9 @@ use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use crate::told::{To, Told};
-use hopscope_stack_engine::{Ns, RecvFlags, SendFlags, SocketError, SocketId};
+use hopscope_stack_engine::{
+    Engine, Ns, RecvFlags, SendFlags, SocketError, SocketId, SocketOption,
+};
 use nix::libc;
 
 /// MSG_FASTOPEN; libc has it as i32 on Linux alone.
@@ -15,6 +17,14 @@ struct Call {
     id: SocketId,
     now: bool,
     span: Option<Ns>,
+}
+
+/// SO_RCVLOWAT: at least so many bytes are waited for (sock_rcvlowat).
+fn low_water(engine: &Engine, id: SocketId) -> usize {
+    match engine.option(id, SocketOption::ReceiveLowWater(0)) {
+        Ok(SocketOption::ReceiveLowWater(bytes)) => bytes as usize,
+        _ => 1,
+    }
 }
 
 impl State {
@@ -91,12 +101,21 @@ impl State {
                 Err(error) => Step::Fail(error.errno()),
             };
         }
-        let all = flags & libc::MSG_WAITALL != 0;
+        // What comes behind so many bytes is not waited for, nor behind the last ones.
+        let is_enough = |engine: &Engine, count: usize| {
+            let all = flags & libc::MSG_WAITALL != 0;
+            let ended = || {
+                let readiness = engine.readiness(call.id);
+                readiness.is_ok_and(|is| is.error || is.read_hangup)
+            };
+            count >= room || !all && count >= low_water(engine, call.id) || ended()
+        };
         if how.peek {
             // Each look begins at the first byte that was not read.
-            let mut bytes = vec![0; room];
+            let unread = stack.engine.unread_bytes(call.id).unwrap_or(0) as usize;
+            let mut bytes = vec![0; room.min(unread.max(1))];
             return match stack.engine.recv(now(), call.id, &mut bytes, how) {
-                Ok(count) if all && count > 0 && count < room && !call.now => block(0),
+                Ok(count) if count > 0 && !call.now && !is_enough(&stack.engine, count) => block(0),
                 Ok(count) => {
                     if !how.truncate {
                         scatter(&bytes[..count.min(room)], parts);
@@ -115,11 +134,9 @@ impl State {
             while !rest.is_empty() {
                 if *filled > 0 && stack.engine.unread_bytes(call.id) == Ok(0) {
                     // Why no more comes is the next call's to tell.
-                    let ended = stack.engine.readiness(call.id);
-                    let ended = ended.is_ok_and(|is| is.error || is.read_hangup);
-                    return match all && !ended {
-                        true => block(*filled),
-                        false => Step::Done(*filled as i64),
+                    return match is_enough(&stack.engine, *filled) {
+                        true => Step::Done(*filled as i64),
+                        false => block(*filled),
                     };
                 }
                 match stack.engine.recv(now(), call.id, rest, how) {
@@ -128,7 +145,11 @@ impl State {
                         *filled += count;
                         rest = &mut rest[count..];
                     }
-                    Err(SocketError::WouldBlock) if *filled == 0 || all => return block(*filled),
+                    Err(SocketError::WouldBlock)
+                        if *filled == 0 || !is_enough(&stack.engine, *filled) =>
+                    {
+                        return block(*filled);
+                    }
                     Err(_) if *filled > 0 => return Step::Done(*filled as i64),
                     Err(error) => return Step::Fail(error.errno()),
                 }

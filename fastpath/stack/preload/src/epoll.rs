@@ -65,6 +65,9 @@ impl State {
         let place = set.place(fd, index);
         match (operation, place) {
             (libc::EPOLL_CTL_ADD, Some(_)) => return Err(libc::EEXIST),
+            (libc::EPOLL_CTL_ADD, None) if is_wrongly_exclusive(events) => {
+                return Err(libc::EINVAL);
+            }
             (libc::EPOLL_CTL_ADD, None) => {
                 let place = set.add(fd, index, events, data);
                 if let Some(description) = self.description_mut(index) {
@@ -162,4 +165,11 @@ impl State {
         }
         self.level(index)
     }
+}
+/// EPOLLEXCLUSIVE with more than EPOLLEXCLUSIVE_OK_BITS (fs/eventpoll.c).
+fn is_wrongly_exclusive(events: u32) -> bool {
+    let exclusive = libc::EPOLLEXCLUSIVE;
+    let may_be = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP;
+    let may_be = may_be | libc::EPOLLWAKEUP | libc::EPOLLET | exclusive;
+    events & exclusive as u32 != 0 && events & !(may_be as u32) != 0
 }

@@ -34,6 +34,8 @@ pub struct Instance {
     spares: Spares,
     taken: Marks,
     shut: Marks,
+    /// A call of connect has left before it was over: the first one behind it tells that it is.
+    begun: Marks,
     /// Of sockets of UDP: up to which of their errors a call has returned them.
     heard: HashMap<u32, (u32, u16)>,
     pub made: MadeSockets,
@@ -47,6 +49,14 @@ struct Marks(HashMap<u32, u32>);
 impl Marks {
     fn has(&self, name: Name) -> bool {
         self.0.get(&name.row) == Some(&name.generation)
+    }
+
+    fn take(&mut self, name: Name) -> bool {
+        let has = self.has(name);
+        if has {
+            self.0.remove(&name.row);
+        }
+        has
     }
 
     /// False: it was noted before.
@@ -65,6 +75,7 @@ impl Instance {
             spares: Spares::default(),
             taken: Marks::default(),
             shut: Marks::default(),
+            begun: Marks::default(),
             heard: HashMap::new(),
             made: MadeSockets::default(),
             bells: Bells::default(),
@@ -105,6 +116,14 @@ impl Instance {
     /// This process has shut it down.
     pub fn shut_down(&mut self, name: Name) {
         self.shut.note(name);
+    }
+
+    pub fn connect_goes_on(&mut self, name: Name) {
+        self.begun.note(name);
+    }
+
+    pub fn take_begun(&mut self, name: Name) -> bool {
+        self.begun.take(name)
     }
 
     pub fn is_shut(&self, name: Name) -> bool {

@@ -97,7 +97,8 @@ impl State {
             return Err(Step::Pass);
         };
         let (id, datagram, inq) = (socket.id, socket.kind == SocketKind::Udp, socket.inq);
-        if is_of_the_other_family(socket.ipv6, level) {
+        let is_none_of_udp = datagram && level == libc::IPPROTO_TCP;
+        if is_none_of_udp || is_of_the_other_family(socket.ipv6, level) {
             return Err(Step::Pass);
         }
         let number = |value: i32| Ok(value.to_ne_bytes().to_vec());
@@ -156,7 +157,7 @@ impl State {
             }
             // Neither CUBIC nor Reno has anything to tell.
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(Vec::new()),
-            (libc::IPPROTO_TCP, TCP_INQ) if !datagram => return number(inq.into()),
+            (libc::IPPROTO_TCP, TCP_INQ) => return number(inq.into()),
             _ => {}
         }
         let like = match options::named(level, name) {

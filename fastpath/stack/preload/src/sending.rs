@@ -30,7 +30,15 @@ impl State {
             Ok(peer) => peer,
             Err(error) => return Step::Fail(error),
         };
-        let mut outbound = match control::parse(to.control) {
+        let to_v4 = || match (peer, description.socket()) {
+            (Some(peer), _) => peer.ip().to_canonical().is_ipv4(),
+            (None, Some(socket)) => self.stack.as_ref().is_some_and(|stack| {
+                let peer = stack.engine.peer_address(socket.id);
+                peer.is_ok_and(|peer| peer.ip().to_canonical().is_ipv4())
+            }),
+            (None, None) => false,
+        };
+        let mut outbound = match control::parse(to.control, ipv6, !ipv6 || to_v4()) {
             Ok(outbound) => outbound,
             // The kernel says what it is.
             Err(_) if description.socket().is_none() => return Step::Pass,
@@ -172,6 +180,10 @@ pub fn destination(bytes: Option<&[u8]>, ipv6: bool) -> Result<Option<SocketAddr
     let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
         return Ok(None);
     };
+    // Of IPv4's sockets it is asked before the family's length (udp_sendmsg).
+    if !ipv6 && bytes.len() >= 16 && address::family(bytes) == Some(libc::AF_INET6) {
+        return Err(libc::EAFNOSUPPORT);
+    }
     match (address::from_bytes(bytes)?, ipv6) {
         (Some(peer), _) => Ok(Some(peer)),
         (None, true) => Ok(None),

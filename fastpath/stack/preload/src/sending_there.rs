@@ -36,7 +36,13 @@ impl State {
         let ipv6 = row.ipv6 != 0;
         let connected = rows::state(name).phase == Phase::Connected;
         let asked = destination(to.address, ipv6)?;
-        let outbound = control::parse(to.control);
+        let to_v4 = || match asked {
+            Some(peer) => peer.ip().to_canonical().is_ipv4(),
+            None => {
+                matches!(address::from_bytes(row.address(false)), Ok(Some(peer)) if peer.ip().to_canonical().is_ipv4())
+            }
+        };
+        let outbound = control::parse(to.control, ipv6, !ipv6 || to_v4());
         let source = outbound.ok().and_then(|outbound| outbound.source);
         let sends = |peer: SocketAddr| match source {
             Some(source) => policy::is_own(&self.handed, source),
@@ -89,12 +95,16 @@ impl State {
         if policy::is_no_way(&self.handed, SocketKind::Udp, peer) {
             return Err(libc::ENETUNREACH);
         }
-        let is_wrong = |source: IpAddr| {
-            source.is_ipv4() != ip.is_ipv4()
-                || !(policy::is_own(&self.handed, source) || source.is_loopback())
-        };
-        if ip.is_unspecified() || to.source.is_some_and(is_wrong) {
-            return Err(libc::EINVAL);
+        let is_foreign =
+            |source: IpAddr| !(policy::is_own(&self.handed, source) || source.is_loopback());
+        match to.source {
+            _ if ip.is_unspecified() => return Err(libc::EINVAL),
+            Some(source) if source.is_ipv4() != ip.is_ipv4() => return Err(libc::EINVAL),
+            Some(source) if is_foreign(source) && source.is_ipv4() => {
+                return Err(libc::ENETUNREACH);
+            }
+            Some(source) if is_foreign(source) => return Err(libc::EINVAL),
+            _ => {}
         }
         if policy::is_broadcast(&self.handed, ip) {
             return Err(libc::EACCES);

@@ -373,7 +373,12 @@ impl State {
                         } else {
                             0
                         };
-                        bits(readiness) | kernel
+                        // datagram_poll
+                        let band = match socket.kind {
+                            SocketKind::Udp if readiness.writable => libc::EPOLLWRBAND as u32,
+                            _ => 0,
+                        };
+                        bits(readiness) | band | kernel
                     }
                     // Another process accepts: here no connection comes.
                     _ if socket.listening || socket.kind == SocketKind::Udp => 0,
@@ -398,8 +403,12 @@ pub fn kernel_level(description: &Description) -> u32 {
     kernel_bits(description, libc::POLLIN) & (libc::EPOLLIN | libc::EPOLLRDNORM) as u32
 }
 
-const ALL: i16 =
-    libc::POLLIN | libc::POLLRDNORM | libc::POLLOUT | libc::POLLWRNORM | libc::POLLRDHUP;
+const ALL: i16 = libc::POLLIN
+    | libc::POLLRDNORM
+    | libc::POLLOUT
+    | libc::POLLWRNORM
+    | libc::POLLWRBAND
+    | libc::POLLRDHUP;
 
 /// What the kernel's poll says of it.
 fn kernel_bits(description: &Description, asked: i16) -> u32 {

@@ -7,6 +7,7 @@
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
+#include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -270,8 +272,73 @@ static void options(void) {
     over();
 }
 
+// Lengths and counts beyond what there is.
+static void beyond(void) {
+    char *volatile bytes = malloc(64);
+    static struct iovec parts[1025];
+    volatile size_t huge = 1UL << 38;
+    for (int i = 0; i < 1025; i++) parts[i] = (struct iovec){bytes, 0};
+    parts[0].iov_len = 1;
+    connected();
+    gives("abc");
+    printf("MSG_PEEK of 256 GiB: %s\n", said(recv(served, bytes, huge, MSG_PEEK)));
+    printf("MSG_PEEK of SIZE_MAX: %s\n", said(recv(served, bytes, -1, MSG_PEEK | MSG_DONTWAIT)));
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 1025};
+    printf("1025 vectors: %s", said(sendmsg(served, &message, 0)));
+    printf(" %s", said(recvmsg(served, &message, MSG_DONTWAIT)));
+    printf(" %s", said(writev(served, parts, 1025)));
+    message.msg_iovlen = 1024;
+    printf(", 1024: %s", said(sendmsg(served, &message, 0)));
+    printf(" %s\n", said(recvmsg(served, &message, 0)));
+    socklen_t less = -1;
+    printf("getsockname into -1: %s\n", said(getsockname(served, (void *)bytes, &less)));
+    printf("shutdown(5): %s\n", said(shutdown(served, 5)));
+    int set = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLRDHUP};
+    printf("EPOLLEXCLUSIVE and EPOLLRDHUP: %s\n", said(epoll_ctl(set, EPOLL_CTL_ADD, served, &event)));
+    close(set);
+    int segment, then;
+    socklen_t len = sizeof segment;
+    getsockopt(served, IPPROTO_TCP, TCP_MAXSEG, &segment, &len);
+    printf("TCP_MAXSEG: %s", said(setsockopt(served, IPPROTO_TCP, TCP_MAXSEG, &(int){500}, 4)));
+    getsockopt(served, IPPROTO_TCP, TCP_MAXSEG, &then, &len);
+    printf(", changed: %d\n", segment != then);
+    struct ifreq device = {.ifr_name = "lo"};
+    printf("SIOCGIFADDR: %s", said(ioctl(served, SIOCGIFADDR, &device)));
+    printf(" %x\n", ntohl(((struct sockaddr_in *)&device.ifr_addr)->sin_addr.s_addr));
+    shutdown(client, SHUT_WR);
+    printf("MSG_PEEK | MSG_WAITALL before the end: %s\n", said(recv(served, bytes, ten, MSG_PEEK | MSG_WAITALL)));
+    over();
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = at.sin_port};
+    mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&mapped.sin6_addr.s6_addr[12], &at.sin_addr, 4);
+    int other = socket(AF_INET6, SOCK_STREAM, 0);
+    printf("bind of the same address, mapped: %s\n", said(bind(other, (void *)&mapped, sizeof mapped)));
+    close(other);
+    free(bytes);
+}
+
+static void *gives_rest(void *what) {
+    (void)what;
+    receiver_sleeps();
+    send(client, "defghi", 6, 0);
+    return 0;
+}
+
+static void low_water(void) {
+    char bytes[16];
+    pthread_t thread;
+    connected();
+    setsockopt(served, SOL_SOCKET, SO_RCVLOWAT, &(int){6}, 4);
+    send(client, "abc", 3, 0);
+    receiver = gettid();
+    pthread_create(&thread, 0, gives_rest, 0);
+    printf("SO_RCVLOWAT: %s\n", said(recv(served, bytes, sizeof bytes, 0)));
+    pthread_join(thread, 0);
+    over();
+}
+
 int main(int argc, char **argv) {
-    (void)argc;
     setvbuf(stdout, 0, _IOLBF, 0);
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){4096, 4096});
     at.sin_family = AF_INET;
@@ -284,5 +351,7 @@ int main(int argc, char **argv) {
     descriptors();
     checked();
     options();
+    beyond();
+    if (argc > 2) low_water();
     return 0;
 }

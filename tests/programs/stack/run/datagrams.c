@@ -368,6 +368,83 @@ static void lengths_of_families(void) {
     close(fd);
 }
 
+static void many_vectors(void) {
+    static char bytes[1025];
+    static struct iovec parts[1025];
+    int fd = made(own, 0), other = made(own, 0);
+    struct sockaddr_in there;
+    socklen_t len = sizeof there;
+    getsockname(other, (void *)&there, &len);
+    for (int i = 0; i < 1025; i++) parts[i] = (struct iovec){ &bytes[i], 1 };
+    for (int i = 0; i < 1025; i++) bytes[i] = (char)(i % 251);
+    for (size_t count = 1021; count <= 1025; count++) {
+        struct msghdr message = { .msg_name = &there, .msg_namelen = sizeof there, .msg_iov = parts, .msg_iovlen = count };
+        ssize_t sent = sendmsg(fd, &message, 0);
+        say("vectors sent", sent);
+        if (sent < 0) break;
+        memset(bytes, 0, sizeof bytes);
+        message.msg_name = NULL;
+        say("vectors received", recvmsg(other, &message, 0));
+        for (size_t i = 0; i < count; i++) if (bytes[i] != (char)(i % 251)) printf("byte %zu is another one\n", i);
+    }
+    struct pollfd one = { fd, POLLIN | POLLOUT | POLLWRNORM | POLLWRBAND, 0 };
+    poll(&one, 1, 0);
+    printf("may be written: %x\n", one.revents);
+    struct sockaddr_in6 of_ipv6 = { .sin6_family = AF_INET6, .sin6_port = there.sin_port };
+    say("to an address of IPv6", sendto(fd, bytes, 1, 0, (void *)&of_ipv6, 16));
+    close(fd);
+    close(other);
+}
+
+static void asked(const char *what, int fd, int level, int kind, const void *value, size_t length) {
+    union { struct cmsghdr first; char bytes[128]; } control = { 0 };
+    struct iovec part = { "x", 1 };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(length) };
+    struct cmsghdr *first = CMSG_FIRSTHDR(&message);
+    first->cmsg_level = level;
+    first->cmsg_type = kind;
+    first->cmsg_len = CMSG_LEN(length);
+    memcpy(CMSG_DATA(first), value, length);
+    say(what, sendmsg(fd, &message, 0));
+}
+
+/* What the peer sees of them is datagrams' own test. */
+static void asked_for(void) {
+    int v4 = socket(AF_INET, SOCK_DGRAM, 0), mapped = socket(AF_INET6, SOCK_DGRAM, 0);
+    struct sockaddr_in there = at(peer, 7104);
+    struct sockaddr_in6 there6 = { .sin6_family = AF_INET6, .sin6_port = htons(7104) };
+    char text[64];
+    snprintf(text, sizeof text, "::ffff:%s", peer);
+    inet_pton(AF_INET6, text, &there6.sin6_addr);
+    int hears = made(peer, 7104);
+    connect(v4, SA(there));
+    connect(mapped, SA(there6));
+    int fds[] = { v4, mapped };
+    for (int i = 0; i < 2; i++) {
+        int fd = fds[i];
+        int numbers[] = { -2, -1, 0, 1, 255, 256 };
+        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+            asked("IP_TOS", fd, IPPROTO_IP, IP_TOS, &numbers[n], 4);
+            asked("IP_TTL", fd, IPPROTO_IP, IP_TTL, &numbers[n], 4);
+            asked("IPV6_TCLASS", fd, IPPROTO_IPV6, IPV6_TCLASS, &numbers[n], 4);
+            asked("IPV6_HOPLIMIT", fd, IPPROTO_IPV6, IPV6_HOPLIMIT, &numbers[n], 4);
+        }
+        long eight = 64;
+        asked("IP_TOS of a byte", fd, IPPROTO_IP, IP_TOS, &eight, 1);
+        asked("IP_TOS of two", fd, IPPROTO_IP, IP_TOS, &eight, 2);
+        asked("IP_TTL of eight", fd, IPPROTO_IP, IP_TTL, &eight, 8);
+        asked("TCP", fd, IPPROTO_TCP, 1, &eight, 4);
+        asked("unknown", fd, IPPROTO_IP, 99, &eight, 4);
+        struct in_pktinfo foreign = { 0 };
+        inet_pton(AF_INET, "10.0.0.77", &foreign.ipi_spec_dst);
+        asked("IP_PKTINFO", fd, IPPROTO_IP, IP_PKTINFO, &foreign, sizeof foreign);
+        asked("IP_PKTINFO cut", fd, IPPROTO_IP, IP_PKTINFO, &foreign, 8);
+    }
+    close(v4);
+    close(mapped);
+    close(hears);
+}
+
 int main(int count, char **words) {
     own = words[1], peer = words[2], pairs = count > 3;
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -382,5 +459,7 @@ int main(int count, char **words) {
     shared_ports();
     without_peer();
     lengths_of_families();
+    many_vectors();
+    asked_for();
     return count - 3 - pairs;
 }

@@ -63,6 +63,7 @@ found = polled(end, 20_000)
 edges = [f"{events:x}" for fd, events in epoll.poll(20) if fd == end.fileno()]
 print("connected", [events for events in found if int(events, 16) & 4] != [], end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), end.getpeername() == (server, port))
 print("edge", edges != [], epoll.poll(0))
+print("again", end.connect_ex((server, port)), errno.errorcode[end.connect_ex((server, port))])
 print("sent", end.send(b"word"))
 end.setblocking(True)
 print("back", end.recv(10), end.recv(10))

@@ -83,9 +83,9 @@ fn calls() -> Result<()> {
     ];
     the_same_but(
         &splices,
-        &[program, KERNEL],
+        &[program, KERNEL, "low-water"],
         &["--kernel=10.0.0.2/32"],
-        &[program, STACK],
+        &[program, STACK, "low-water"],
     )
 }
 
@@ -111,7 +111,7 @@ pub(super) fn the_same_connects(start: Start<'_>) -> Result<()> {
     });
     let program = python("nonblocking.py", &[KERNEL, "10.0.0.77", &port]);
     let program = words(&program);
-    the_same_of_all(10, &program, &mut start(&[], &program))
+    the_same_of_all(11, &program, &mut start(&[], &program))
 }
 
 /// So many lines, the first time.

@@ -56,7 +56,7 @@ fn another_version() -> Result<()> {
         format!(
             r#"{{"version":"{version}","stack":{{"Inline":{{"port":{{"device":"near","index":1,"fd":-1,"max_frame_len":65536,
             "receive_frames":64,"gso":false,"kept":null,"claims":[]}},"engine":{{"mac":[2,0,0,0,0,1],"mtu":1500,"mtu_most":null,"offload":false,
-            "lan":false,"cubic":true,"wmem":[212992,212992],"rmem":[212992,212992]}}}}}},"reach":{{"addresses":[],"routes":[]}},
+            "lan":false,"cubic":true,"wmem":[212992,212992],"rmem":[212992,212992],"ports":[32768,60999]}}}}}},"reach":{{"addresses":[],"routes":[]}},
             "policy":{{"wildcard_is_stack":false,"rules":[]}},"trace":false}}"#
         )
     };

@@ -9,6 +9,7 @@ use std::process::Command;
 pub(crate) fn register(suite: &mut Suite) {
     let needs = &[Requirement::Netns, Requirement::Gcc];
     suite.case("stack::run_hears_signals", needs, heard);
+    suite.case("stack::run_hears_signals_within_calls", needs, heard_within);
 }
 
 const TIMES: u32 = 40;
@@ -34,5 +35,17 @@ fn heard() -> Result<()> {
         own.iter().zip(&kernels).all(is_near),
         "of {TIMES} signals {own:?} did not end epoll_wait, poll; {kernels:?} on the kernel's stack"
     );
+    Ok(())
+}
+
+/// Of calls that wait by themselves: the program raises them where the library reads the clock.
+fn heard_within() -> Result<()> {
+    cable()?;
+    let program = compile("gcc", &["stack/run/signalled.c"], &["-O1", "-rdynamic"])?;
+    let program = program.to_str().context("a path in UTF-8")?;
+    let out = run(&mut on_the_stack(&[], &[program, STACK]))?.expect_code(0)?;
+    let ended =
+        ["recv", "recvmmsg", "accept", "recv"].map(|call| format!("{call}: EINTR, slept on 0"));
+    ensure!(out.stdout.lines().eq(ended), "{}", out.stdout);
     Ok(())
 }

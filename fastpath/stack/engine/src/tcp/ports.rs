@@ -18,9 +18,8 @@ pub(crate) struct Claim {
 
 impl Claim {
     fn overlaps(&self, other: &Claim) -> bool {
-        self.address == other.address && self.ipv6 == other.ipv6
-            || self.covers(other)
-            || other.covers(self)
+        let same_family = self.ipv6 == other.ipv6 || self.address != Address::ANY;
+        self.address == other.address && same_family || self.covers(other) || other.covers(self)
     }
 
     /// As a wildcard.
@@ -183,6 +182,18 @@ mod tests {
         ));
         ports.release(80, 0);
         assert!(ports.is_free(80, &claim(1, "10.0.0.1")));
+    }
+
+    #[test]
+    fn an_address_of_ipv4_is_the_same_one_mapped() {
+        let mut ports = Ports::default();
+        ports.claim(80, claim(0, "10.0.0.1"));
+        let mapped = Claim {
+            ipv6: true,
+            ..claim(1, "10.0.0.1")
+        };
+        assert!(!ports.is_free(80, &mapped));
+        assert!(ports.is_free(81, &mapped));
     }
 
     #[test]

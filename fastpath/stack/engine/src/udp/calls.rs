@@ -74,8 +74,14 @@ impl Udp {
         }
         let mut source = socket.local;
         if let Some(asked) = outbound.source.map(|ip| ip.to_canonical()) {
-            if !lower.ip.is_local(asked) || asked.is_ipv4() != peer.is_ipv4() {
+            if asked.is_ipv4() != peer.is_ipv4() {
                 return Err(SocketError::Invalid);
+            }
+            if !lower.ip.is_local(asked) {
+                return Err(match asked {
+                    IpAddr::V4(_) => SocketError::NetworkUnreachable,
+                    IpAddr::V6(_) => SocketError::Invalid,
+                });
             }
             source.set_ip(asked);
         } else if source.ip().is_unspecified() || source.is_ipv4() != peer.is_ipv4() {

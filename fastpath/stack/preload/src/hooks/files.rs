@@ -173,7 +173,7 @@ pub(super) unsafe extern "C-unwind" fn recvfrom(
         };
         if got >= 0 {
             // SAFETY: as libc's.
-            unsafe { put_address(&told.from, from, from_len) };
+            let _ = unsafe { put_address(&told.from, from, from_len) };
         }
         return got;
     }
@@ -211,7 +211,7 @@ pub(super) unsafe extern "C-unwind" fn recvfrom(
             // TCP has no address to tell: one of no bytes.
             if done >= 0 {
                 // SAFETY: as libc's.
-                unsafe { put_address(&told.from, from, from_len) };
+                let _ = unsafe { put_address(&told.from, from, from_len) };
             }
             done
         }
@@ -403,8 +403,7 @@ unsafe fn name(fd: c_int, into: *mut sockaddr, len: *mut socklen_t, own: bool) -
         Some(0) if is_nowhere(into) || is_nowhere(len) => done(Err(libc::EFAULT)) as c_int,
         Some(0) => {
             // SAFETY: as libc's.
-            unsafe { put_address(&address, into, len) };
-            0
+            done(unsafe { put_address(&address, into, len) }.map(|()| 0)) as c_int
         }
         Some(failed) => failed as c_int,
         // SAFETY: as libc's.

@@ -69,10 +69,13 @@ pub unsafe fn bytes_mut<'a>(into: *mut c_void, len: usize) -> Result<&'a mut [u8
     Ok(unsafe { std::slice::from_raw_parts_mut(into.cast(), len.min(isize::MAX as usize)) })
 }
 
+/// UIO_MAXIOV.
+pub const IOV_MAX: usize = 1024;
+
 /// # Safety
 /// `parts` are `count` vectors of memory.
 unsafe fn vectors(parts: *const libc::iovec, count: usize) -> Result<Vec<libc::iovec>, i32> {
-    if count > 1024 {
+    if count > IOV_MAX {
         return Err(libc::EINVAL);
     }
     if count > 0 && is_nowhere(parts) {
@@ -137,19 +140,32 @@ pub unsafe fn address<'a>(at: *const sockaddr, len: socklen_t) -> Result<&'a [u8
 
 /// As accept and getsockname do: what fits is copied, the length becomes that of the whole.
 ///
+/// As move_addr_to_user() (net/socket.c).
+///
+/// # Errors
+/// EINVAL: less than nothing.
+///
 /// # Safety
 /// `into` is null, or `len` points to how many bytes there are at `into`.
-pub unsafe fn put_address(from: &[u8], into: *mut sockaddr, len: *mut socklen_t) {
+pub unsafe fn put_address(
+    from: &[u8],
+    into: *mut sockaddr,
+    len: *mut socklen_t,
+) -> Result<(), i32> {
     if is_nowhere(into) || is_nowhere(len) {
-        return;
+        return Ok(());
     }
     // SAFETY: the caller's promise.
     unsafe {
+        if (get(len) as i32) < 0 {
+            return Err(libc::EINVAL);
+        }
         let count = from.len().min(get(len) as usize);
         into.cast::<u8>()
             .copy_from_nonoverlapping(from.as_ptr(), count);
         put(len, from.len() as socklen_t);
     }
+    Ok(())
 }
 
 /// As getsockopt does: what fits is copied, the length becomes that of the copy.

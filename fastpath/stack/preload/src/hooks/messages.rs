@@ -2,7 +2,7 @@
 use super::files::{again, is_datagram, receive, send_parts};
 use super::limit::Limit;
 use super::memory::{
-    address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address, room,
+    IOV_MAX, address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address, room,
 };
 use super::wait::call;
 use super::{instance, lock, real};
@@ -69,7 +69,7 @@ pub(super) unsafe extern "C-unwind" fn recvmsg(
             )),
             None => receive(fd, &mut into, flags, &mut told),
         },
-        Err(error) => Some(fail(error)),
+        Err(error) => Some(fail(of_message(&header, error))),
     };
     let Some(read) = ours else {
         // SAFETY: as libc's.
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C-unwind" fn recvmsg(
             let mut header = header;
             if !is_nowhere(header.msg_name) {
                 let name_len = &raw mut header.msg_namelen;
-                put_address(&told.from, header.msg_name.cast(), name_len);
+                let _ = put_address(&told.from, header.msg_name.cast(), name_len);
             }
             header.msg_flags = told.flags;
             match inq {
@@ -102,6 +102,14 @@ pub(super) unsafe extern "C-unwind" fn recvmsg(
         }
     }
     read
+}
+
+/// Too many vectors are EMSGSIZE here (copy_msghdr_from_user).
+fn of_message(header: &libc::msghdr, error: c_int) -> c_int {
+    match header.msg_iovlen > IOV_MAX {
+        true => libc::EMSGSIZE,
+        false => error,
+    }
 }
 
 /// What was received beside a datagram: no more than there is room for.
@@ -177,7 +185,7 @@ pub(super) unsafe extern "C-unwind" fn sendmsg(
             Some(name) => Some(instance::datagrams::send(fd, name, &from, flags, to)),
             None => send_parts(fd, &from, flags, to),
         },
-        Err(error) => Some(fail(error)),
+        Err(error) => Some(fail(of_message(&header, error))),
     };
     // SAFETY: as libc's.
     ours.unwrap_or_else(|| unsafe {

@@ -165,7 +165,7 @@ pub(super) unsafe extern "C-unwind" fn accept4(
         Some(new) => {
             if new >= 0 {
                 // SAFETY: as libc's.
-                unsafe { put_address(&peer, from, len) };
+                let _ = unsafe { put_address(&peer, from, len) };
             }
             new as c_int
         }

@@ -1,4 +1,5 @@
 //! Calls that may wait: tried under the lock, and where they cannot go on, slept on without it.
+use super::signals::Held;
 use super::{lock, memory, real};
 use crate::kernel;
 use crate::sleeper::{Nap, span_until, watch};
@@ -47,6 +48,7 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
     let mut pin = Pin(None);
     let mut until = None;
     let mut interrupted = false;
+    let mut held: Option<Held> = None;
     loop {
         let next = lock::with(|state| {
             let Some(index) = pin.0.or_else(|| state.index_of(fd)) else {
@@ -56,10 +58,13 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
             let step = loop {
                 let step = attempt(state, index);
                 let blocks = matches!(step, Step::Block { .. });
+                let sleeps = matches!(step, Step::Block { now: false, .. });
+                if sleeps && held.is_none() {
+                    held = Some(Held::new());
+                }
                 // What has come meanwhile may have it go on.
                 let came = blocks && state.turn();
                 state.called(index);
-                let sleeps = matches!(step, Step::Block { now: false, .. });
                 let waits = state.together.has_begun() || !sleeps && state.together.holds(now);
                 let looped = !waits && state.flush();
                 if !blocks || !came && !looped {
@@ -109,8 +114,11 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
             Ok(Next::Pass) => return None,
             Ok(Next::Sleep(mut nap)) => {
                 let _bed = Bed(nap.sleeper);
-                // SAFETY: the descriptors are ours; no mask.
-                interrupted = unsafe { doze(&mut nap, std::ptr::null()) } == Err(libc::EINTR);
+                let mask = held
+                    .as_ref()
+                    .map_or(std::ptr::null(), |held| held.mask(std::ptr::null()));
+                // SAFETY: the descriptors are ours; the mask is null, or lives over the call.
+                interrupted = unsafe { doze(&mut nap, mask) } == Err(libc::EINTR);
             }
             Err(errno) => return Some(memory::fail(errno)),
         }

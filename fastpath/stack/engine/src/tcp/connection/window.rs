@@ -37,14 +37,10 @@ impl Connection {
     /// `lost`: segments of the old size were dropped.
     pub(crate) fn sync_mss(&mut self, now: Ns, lost: bool) {
         let v4 = self.tuple.peer.is_v4();
-        let mut peer_mss = self.send.peer_mss;
-        if self.options.max_segment > 0 {
-            peer_mss = peer_mss.min(self.options.max_segment);
-        }
         let mss = effective_mss(
             self.mtu,
             v4,
-            peer_mss,
+            self.send.peer_mss,
             self.option_bytes(),
             self.send.max_window,
         );

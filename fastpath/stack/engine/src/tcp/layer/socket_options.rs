@@ -66,7 +66,6 @@ fn apply(connection: &mut Connection, now: Ns, option: SocketOption) {
             connection.restart_keep_alive(now);
         }
         SocketOption::QuickAck(on) => connection.ack.set_quick(on),
-        SocketOption::MaxSegment(_) => connection.sync_mss(now, false),
         SocketOption::Congestion(congestion) => connection.sender.set_congestion(congestion),
         SocketOption::Cork(false) | SocketOption::NoDelay(true) => {
             // What waited goes out now.

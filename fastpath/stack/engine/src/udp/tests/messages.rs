@@ -30,13 +30,17 @@ fn a_datagram_has_its_own_source_hops_and_class() {
     assert_eq!(second.peer.ip(), address("[::ffff:10.0.0.1]:0").ip());
     assert_eq!((second.hop_limit, second.traffic_class), (64, 0));
     // Of others nobody says what comes from us.
-    for source in ["10.0.0.7", "fd00::1"] {
+    let foreign = [
+        ("10.0.0.7", SocketError::NetworkUnreachable),
+        ("fd00::1", SocketError::Invalid),
+    ];
+    for (source, error) in foreign {
         let outbound = Outbound {
             source: Some(source.parse().unwrap()),
             ..outbound
         };
         let sent = a.udp.send_to(lower!(a), client, b"x", &outbound);
-        assert_eq!(sent, Err(SocketError::Invalid), "{source}");
+        assert_eq!(sent, Err(error), "{source}");
     }
 }
 

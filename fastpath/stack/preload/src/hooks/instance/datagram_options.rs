@@ -33,8 +33,7 @@ pub unsafe fn address_of(name: Name, own: bool, into: *mut sockaddr, len: *mut s
     match rows::row(name) {
         Some(row) if own || rows::state(name).phase == Phase::Connected => {
             // SAFETY: as libc's.
-            unsafe { put_address(row.address(own), into, len) };
-            0
+            done(unsafe { put_address(row.address(own), into, len) }.map(|()| 0)) as c_int
         }
         _ => fail(libc::ENOTCONN) as c_int,
     }

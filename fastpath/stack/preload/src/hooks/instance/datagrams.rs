@@ -2,7 +2,8 @@
 //! again by one more vector. SAFETY comments "as libc's" say: the program passes what libc's call of that name takes.
 use super::told::{errno, is_nonblocking, is_shut};
 use crate::control::{self, Wants};
-use crate::hooks::memory::{fail, is_nowhere, put};
+use crate::data::scatter;
+use crate::hooks::memory::{IOV_MAX, fail, is_nowhere, put};
 use crate::hooks::{lock, real};
 use crate::instance::lost;
 use crate::kernel;
@@ -65,17 +66,29 @@ fn receive_message(
         iov_base: header.as_mut_ptr().cast(),
         iov_len: HEADER,
     };
-    let rest = parts.iter_mut().map(|part| libc::iovec {
-        iov_base: part.as_mut_ptr().cast(),
-        iov_len: part.len(),
-    });
+    // One vector less than the program may have: its last ones are one here.
+    let (parts, last) = parts.split_at_mut(parts.len().min(IOV_MAX - 2));
+    let room: usize = last.iter().map(|part| part.len()).sum();
+    let mut joined = vec![0; room.min(1 << 16)];
+    let rest = parts
+        .iter_mut()
+        .map(|part| &mut **part)
+        .chain([&mut joined[..]])
+        .map(|part| libc::iovec {
+            iov_base: part.as_mut_ptr().cast(),
+            iov_len: part.len(),
+        });
     let mut vectors: Vec<libc::iovec> = [first].into_iter().chain(rest).collect();
     // SAFETY: zero is a value of this structure of numbers and pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = vectors.as_mut_ptr();
     message.msg_iovlen = vectors.len();
     // SAFETY: all that it names lives over the call, and is as long as it says.
-    unsafe { real::recvmsg(fd, &raw mut message, flags) }
+    let got = unsafe { real::recvmsg(fd, &raw mut message, flags) };
+    let before = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
+    let here = usize::try_from(got).unwrap_or(0).saturating_sub(before);
+    scatter(&joined[..here.min(joined.len())], last);
+    got
 }
 
 pub fn receive(
@@ -228,7 +241,13 @@ fn is_hung_up(fd: c_int) -> bool {
 }
 
 fn send_message(fd: c_int, header: &[u8], parts: &[&[u8]], flags: c_int, to: To<'_>) -> isize {
-    let all = [header].into_iter().chain(parts.iter().copied());
+    // One vector less than the program may have: its last ones are one here.
+    let (parts, last) = parts.split_at(parts.len().min(IOV_MAX - 2));
+    let joined = last.concat();
+    let all = [header]
+        .into_iter()
+        .chain(parts.iter().copied())
+        .chain([&joined[..]]);
     let mut vectors: Vec<libc::iovec> = all
         .map(|part| libc::iovec {
             iov_base: part.as_ptr().cast_mut().cast(),

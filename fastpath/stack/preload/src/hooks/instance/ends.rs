@@ -21,18 +21,17 @@ pub unsafe fn address(name: Name, own: bool, into: *mut sockaddr, len: *mut sock
         return fail(libc::ENOTCONN) as c_int;
     }
     // SAFETY: as libc's.
-    unsafe { put_address(known, into, len) };
-    0
+    done(unsafe { put_address(known, into, len) }.map(|()| 0)) as c_int
 }
 
 pub fn shutdown(fd: c_int, name: Name, how: c_int) -> c_int {
     match rows::state(name).phase {
-        Phase::Bound => return fail(libc::ENOTCONN) as c_int,
-        // It has ended already.
-        _ if rows::state(name).errno != 0 => return fail(libc::ENOTCONN) as c_int,
         _ if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) => {
             return fail(libc::EINVAL) as c_int;
         }
+        Phase::Bound => return fail(libc::ENOTCONN) as c_int,
+        // It has ended already.
+        _ if rows::state(name).errno != 0 => return fail(libc::ENOTCONN) as c_int,
         Phase::Listening if how == libc::SHUT_WR => return 0,
         Phase::Listening => {
             let unlistened = lock::with(|state| state.unlisten(name, fd));

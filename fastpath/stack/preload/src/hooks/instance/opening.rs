@@ -3,7 +3,7 @@
 use super::told::{errno, is_nonblocking, is_shut, take_error};
 use crate::hooks::memory::{done, fail, put_address};
 use crate::hooks::{lock, real};
-use crate::instance::lost;
+use crate::instance::{Instance, lost};
 use crate::kernel;
 use crate::rows;
 use crate::stack::now;
@@ -111,7 +111,14 @@ pub fn after_connect(fd: c_int, name: Name) -> c_int {
         // Also where it is over already, as by the kernel on loopback.
         true => Err(libc::EINPROGRESS),
     };
+    if over == Err(libc::EINPROGRESS) || over == Err(libc::EINTR) {
+        let _ = of_instance(|instance| instance.connect_goes_on(name));
+    }
     done(over.map(|()| 0)) as c_int
+}
+
+fn of_instance<T>(what: impl FnOnce(&mut Instance) -> T) -> Option<T> {
+    lock::with(|state| state.instance.as_mut().map(what)).ok()?
 }
 
 pub fn connect(fd: c_int, name: Name, peer: &[u8]) -> c_int {
@@ -128,7 +135,16 @@ pub fn connect(fd: c_int, name: Name, peer: &[u8]) -> c_int {
         },
         // A second call waits for the first.
         Ok(Err(libc::EALREADY)) if !is_nonblocking(fd) => {
-            done(connected(fd, name).map(|()| 0)) as c_int
+            let over = connected(fd, name);
+            if over.is_ok() {
+                let _ = of_instance(|instance| instance.take_begun(name));
+            }
+            done(over.map(|()| 0)) as c_int
+        }
+        Ok(Err(libc::EISCONN))
+            if of_instance(|instance| instance.take_begun(name)) == Some(true) =>
+        {
+            0
         }
         Ok(Err(error)) | Err(error) => fail(error) as c_int,
     }
@@ -192,7 +208,7 @@ pub unsafe fn accept4(
         Accepted::Unlistened => None,
     };
     // SAFETY: as libc's.
-    unsafe { put_address(&peer.unwrap_or_default(), from, len) };
+    let _ = unsafe { put_address(&peer.unwrap_or_default(), from, len) };
     new
 }
 

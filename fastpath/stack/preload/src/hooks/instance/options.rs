@@ -8,6 +8,7 @@ use hopscope_stack_abi::options;
 use hopscope_stack_instance::programs::table::Phase;
 use hopscope_stack_instance::programs::wire::Name;
 use nix::libc::{self, c_int, c_void, socklen_t};
+use std::os::fd::AsRawFd;
 
 const SIOCOUTQNSD: libc::c_ulong = 0x894b;
 const TCP_CC_INFO: c_int = 26;
@@ -93,11 +94,37 @@ pub fn setsockopt(name: Name, level: c_int, option: c_int, value: &[u8]) -> Opti
     Some(done(set.map(|()| 0)) as c_int)
 }
 
-/// SIOCOUTQ and SIOCOUTQNSD. `None`: the kernel's to answer.
+/// Routes, addresses and ARP entries (inet_ioctl): a socket of unix(7) has none of them, another one of the kernel's answers.
+fn is_of_inet(request: libc::c_ulong) -> bool {
+    matches!(request, 0x890b..=0x890d | 0x8915..=0x891c | 0x8953..=0x8955)
+}
+
+/// # Safety
+/// As libc's ioctl.
+unsafe fn ioctl_of_inet(name: Name, request: libc::c_ulong, at: *mut c_int) -> c_int {
+    let domain = match is_ipv4(name) {
+        true => libc::AF_INET,
+        false => libc::AF_INET6,
+    };
+    match kernel::socket(domain, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) {
+        Ok(fd) => {
+            let socket = kernel::own(fd as c_int);
+            // SAFETY: as libc's.
+            unsafe { real::ioctl(socket.as_raw_fd(), request, at as usize) }
+        }
+        Err(error) => fail(error) as c_int,
+    }
+}
+
+/// SIOCOUTQ, SIOCOUTQNSD, and those of the network. `None`: the kernel's to answer.
 ///
 /// # Safety
 /// As libc's ioctl.
 pub unsafe fn ioctl(name: Name, request: libc::c_ulong, at: *mut c_int) -> Option<c_int> {
+    if is_of_inet(request) {
+        // SAFETY: as libc's.
+        return Some(unsafe { ioctl_of_inet(name, request, at) });
+    }
     if request != libc::TIOCOUTQ && request != SIOCOUTQNSD {
         return None;
     }
