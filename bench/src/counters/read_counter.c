@@ -172,6 +172,14 @@ static void open_event(struct event *event) {
     event->page = at;
 }
 
+#ifdef WITH_PAPI
+/* Of both events. A PAPI that does not know the processor has none of the kernel's, and says only that they do not exist. */
+static const char *why_no_component(void) {
+  const PAPI_component_info_t *component = PAPI_get_component_info(PAPI_get_component_index("perf_event"));
+  return component && component->disabled ? component->disabled_reason : "";
+}
+#endif
+
 static void open_by_papi(struct event *event, int domain) {
 #ifdef WITH_PAPI
   int error, version = PAPI_VER_CURRENT;
@@ -184,8 +192,11 @@ static void open_by_papi(struct event *event, int domain) {
   }
   if ((error = PAPI_set_domain(domain)) != PAPI_OK || (error = PAPI_create_eventset(&event->papi_set)) != PAPI_OK ||
       (error = PAPI_add_named_event(event->papi_set, event->papi_name)) != PAPI_OK ||
-      (error = PAPI_start(event->papi_set)) != PAPI_OK)
-    snprintf(event->papi_missing, sizeof event->papi_missing, "PAPI, %s: %s", event->papi_name, PAPI_strerror(error));
+      (error = PAPI_start(event->papi_set)) != PAPI_OK) {
+    const char *why = why_no_component();
+    snprintf(event->papi_missing, sizeof event->papi_missing, "PAPI, %s: %s%s%s", event->papi_name, PAPI_strerror(error),
+             *why ? ": " : "", why);
+  }
 #else
   (void)domain;
   snprintf(event->papi_missing, sizeof event->papi_missing, "built without libpapi");
