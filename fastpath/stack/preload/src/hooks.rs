@@ -5,6 +5,7 @@
 //! call may be a point at which the thread is cancelled: hooks are `C-unwind` and hold nothing there.
 #![allow(unsafe_code)]
 
+mod addresses;
 mod aliases;
 mod both;
 mod by_number;

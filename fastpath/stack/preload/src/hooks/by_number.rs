@@ -1,12 +1,13 @@
 //! syscall(2): calls by their numbers (libuv closes so, and sends and receives many datagrams) are taken as those by name. Every SAFETY
 //! comment "as libc's" says: the program passes what the call of that number takes.
+use super::addresses::{getpeername, getsockname};
 use super::aliases::{preadv2, pwritev2};
 use super::descriptors::{close, close_range, dup, dup2, dup3, fcntl, ioctl};
 use super::epolling::{
     epoll_create, epoll_create1, epoll_ctl, epoll_pwait, epoll_pwait2, epoll_wait,
 };
 use super::executing::{execve, execveat};
-use super::files::{getpeername, getsockname, read, readv, recvfrom, sendto, write, writev};
+use super::files::{read, readv, recvfrom, sendto, write, writev};
 use super::memory::fail;
 use super::messages::{
     getsockopt, recvmmsg, recvmsg, sendfile, sendmmsg, sendmsg, setsockopt, splice,

@@ -1,11 +1,10 @@
 //! read, write, recv, send: bytes. Every SAFETY comment "as libc's" says: the program passes what libc's call of that name takes.
 use super::memory::{
-    address, bytes, bytes_mut, done, fail, is_nowhere, parts, parts_mut, put_address, room,
+    address, bytes, bytes_mut, fail, is_nowhere, parts, parts_mut, put_address, room,
 };
 use super::wait::call;
 use super::{instance, real};
 use crate::kernel;
-use crate::step::Step;
 use crate::table::{self, Entry};
 use crate::told::{To, Told};
 use nix::libc::{self, c_int, c_void, sockaddr, socklen_t};
@@ -349,66 +348,4 @@ pub fn is_datagram(fd: c_int) -> bool {
         index.is_some_and(|index| state.is_datagram(index))
     });
     is.unwrap_or(false)
-}
-
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn getsockname(
-    fd: c_int,
-    into: *mut sockaddr,
-    len: *mut socklen_t,
-) -> c_int {
-    kernels!(fd, real::getsockname(fd, into, len));
-    if let Some(name) = instance::datagrams::name(fd) {
-        // SAFETY: as libc's.
-        return unsafe { instance::datagram_options::address_of(name, true, into, len) };
-    }
-    if let Entry::Instance(name) = table::get(fd) {
-        // SAFETY: as libc's.
-        return unsafe { instance::address(name, true, into, len) };
-    }
-    // SAFETY: as libc's.
-    unsafe { name(fd, into, len, true) }
-}
-
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C-unwind" fn getpeername(
-    fd: c_int,
-    into: *mut sockaddr,
-    len: *mut socklen_t,
-) -> c_int {
-    kernels!(fd, real::getpeername(fd, into, len));
-    if let Some(name) = instance::datagrams::name(fd) {
-        // SAFETY: as libc's.
-        return unsafe { instance::datagram_options::address_of(name, false, into, len) };
-    }
-    if let Entry::Instance(name) = table::get(fd) {
-        // SAFETY: as libc's.
-        return unsafe { instance::address(name, false, into, len) };
-    }
-    // SAFETY: as libc's.
-    unsafe { name(fd, into, len, false) }
-}
-
-unsafe fn name(fd: c_int, into: *mut sockaddr, len: *mut socklen_t, own: bool) -> c_int {
-    let mut address = Vec::new();
-    let ours = call(fd, |state, index| match state.address(index, own) {
-        Some(Ok(found)) => {
-            address = hopscope_stack_abi::address::to_bytes(found);
-            Step::Done(0)
-        }
-        Some(Err(error)) => Step::Fail(error),
-        None => Step::Pass,
-    });
-    match ours {
-        Some(0) if is_nowhere(into) || is_nowhere(len) => done(Err(libc::EFAULT)) as c_int,
-        Some(0) => {
-            // SAFETY: as libc's.
-            done(unsafe { put_address(&address, into, len) }.map(|()| 0)) as c_int
-        }
-        Some(failed) => failed as c_int,
-        // SAFETY: as libc's.
-        None if own => unsafe { real::getsockname(fd, into, len) },
-        // SAFETY: as libc's.
-        None => unsafe { real::getpeername(fd, into, len) },
-    }
 }
