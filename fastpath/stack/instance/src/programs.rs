@@ -23,6 +23,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+mod accepting;
 mod calls;
 pub mod connection;
 pub mod datagram;
@@ -50,9 +51,9 @@ use datagrams::Datagrams;
 use engines::Engines;
 use first::Pending;
 use listener::Listener;
-use names::{Kind, Names, Of};
-use table::{Phase, SOCKETS_MAX, Table};
-use wire::{Accepted, Name};
+use names::{Kind, Names};
+use table::{SOCKETS_MAX, Table};
+use wire::Name;
 
 /// Sources of descriptors.
 const ATTACH: u8 = 16;
@@ -245,74 +246,6 @@ impl Programs {
         if let Some(listener) = self.listeners.remove(key) {
             sockets.close(listener.id);
             self.forget_name(listener.name);
-        }
-    }
-
-    /// A listener whose pair may take more.
-    fn push_on(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        let Some(listener) = self.listeners.get(key) else {
-            return;
-        };
-        if listener.has_room() {
-            self.accept(sockets, key);
-        } else if listener.is_stuck() {
-            self.later = Some(sockets.now + LATER);
-        }
-    }
-
-    /// Connections of the engine's listener, while its pair takes them.
-    fn accept(&mut self, sockets: &mut Sockets<'_>, key: u64) {
-        loop {
-            let Some(listener) = self.listeners.get(key) else {
-                return;
-            };
-            let (of, ipv6) = (Of::Listener(listener.name), listener.ipv6);
-            if !listener.can_push() {
-                return;
-            }
-            let listener = listener.id;
-            if !sockets
-                .engine
-                .readiness(listener)
-                .is_ok_and(|ready| ready.readable)
-            {
-                break;
-            }
-            // Before a connection is taken out of the engine's queue: it stays there while there is nothing to put it into.
-            let Ok(pair) = self.pair() else {
-                self.later = Some(sockets.now + LATER);
-                return;
-            };
-            let Ok((id, _)) = sockets.engine.accept(listener) else {
-                break;
-            };
-            match self.add(sockets, of, (id, ipv6), Phase::Connected, pair) {
-                Ok((name, connection, fd)) => {
-                    self.counts.accepted += 1;
-                    if let Some(listener) = self.listeners.get(key) {
-                        listener.push(Accepted::Ours(name), fd);
-                        if listener.is_stuck() {
-                            self.later = Some(sockets.now + LATER);
-                        }
-                    }
-                    self.serve(sockets, connection);
-                }
-                Err(_) => {
-                    let _ = sockets.engine.abort(sockets.now, id);
-                    self.counts.failed += 1;
-                }
-            }
-        }
-        self.accept_from_kernel(sockets.now, key);
-    }
-
-    fn accept_from_kernel(&mut self, now: Ns, key: u64) {
-        if let Some(listener) = self.listeners.get(key) {
-            listener.accept_from_kernel();
-            if listener.is_stuck() {
-                self.counts.descriptors_missing += 1;
-                self.later = Some(now + LATER);
-            }
         }
     }
 }
