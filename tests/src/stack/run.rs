@@ -10,6 +10,7 @@ mod cpython;
 mod datagram_tools;
 mod datagrams;
 mod differential;
+mod disconnects;
 mod kept;
 mod mtu;
 mod own_address;
@@ -35,6 +36,7 @@ pub(crate) fn register(suite: &mut Suite) {
     acceptance::register(suite);
     datagrams::register(suite);
     differential::register(suite);
+    disconnects::register(suite);
     kept::register(suite);
     mtu::register(suite);
     own_address::register(suite);

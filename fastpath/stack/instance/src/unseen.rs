@@ -114,9 +114,16 @@ fn check_elf(path: &Path) -> Result<(), Unseen> {
     }
     match (go, interpreted) {
         (true, _) => Err(Unseen::Go(path.into())),
-        (_, false) => Err(Unseen::Static(path.into())),
+        (_, false) if !loads_others(path) => Err(Unseen::Static(path.into())),
         _ => Ok(()),
     }
+}
+
+/// A loader of programs, which preloads for them: ld.so(8), or a tool of valgrind's, which has libraries of its own to preload beside it.
+fn loads_others(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let of_valgrind = path.with_file_name("vgpreload_core-amd64-linux.so");
+    name.starts_with(b"ld-linux-x86-64.so.") || name.ends_with(b"-amd64-linux") && of_valgrind.exists()
 }
 
 /// Of the notes in a segment: each has three words (lengths of name and description, type), the name and the description, each up to a

@@ -107,6 +107,8 @@ impl State {
                 self.happened_by_state(index);
                 return Step::of(shut);
             }
+            // Under the lock: a connect of another thread may put another socket here.
+            Some(Kind::Undecided(_)) => return Step::of(kernel::shutdown(fd, how).map(drop)),
             _ => return Step::Pass,
         };
         let shut = self.own().and_then(|stack| {

@@ -8,7 +8,7 @@ use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
 use hopscope_stack_abi::address;
-use hopscope_stack_engine::{SocketError, SocketId, SocketKind};
+use hopscope_stack_engine::{Engine, SocketError, SocketId, SocketKind};
 use nix::libc;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -245,6 +245,10 @@ impl State {
         if goes_out && stack.engine.peer_address(id).is_err() {
             return Step::Fail(libc::ENETUNREACH);
         }
+        if *started && is_shut(&stack.engine, id) {
+            let error = stack.engine.take_error(id).ok().flatten();
+            return Step::Fail(error.map_or(libc::ECONNABORTED, SocketError::errno));
+        }
         match stack
             .engine
             .connect(now(), id, peer)
@@ -277,4 +281,10 @@ impl State {
         let stack = self.own()?;
         stack.engine.bind(id, any).map_err(SocketError::errno)
     }
+}
+
+/// Another thread has ended the attempt by shutdown(2): it did not fail, and another connect would begin.
+fn is_shut(engine: &Engine, id: SocketId) -> bool {
+    let ready = engine.readiness(id);
+    ready.is_ok_and(|ready| ready.hangup && !ready.readable)
 }

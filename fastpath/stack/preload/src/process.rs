@@ -35,6 +35,12 @@ impl State {
     pub fn address(&mut self, index: u32, own: bool) -> Option<Result<SocketAddr, i32>> {
         let socket = self.description(index)?.socket()?;
         let id = socket.id;
+        // What is known of a bound socket holds where another process has the stack, too.
+        if let (true, Some(stack)) = (own, &self.stack)
+            && let Ok(found) = stack.engine.local_address(id)
+        {
+            return Some(Ok(found));
+        }
         let stack = match self.own() {
             Ok(stack) => stack,
             Err(error) => return Some(Err(error)),

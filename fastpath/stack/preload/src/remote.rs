@@ -167,9 +167,11 @@ impl State {
         let anew = match socket.phase {
             Phase::Bound => false,
             Phase::Connecting if socket.errno != 0 => {
-                // What became of the call before, where nobody has heard.
+                // What became of the call before, where nobody has heard. One that was shut down did not fail.
+                let is_shut = i32::from(socket.errno) == libc::ECONNRESET;
                 let instance = self.instance.as_mut();
-                if instance.is_some_and(|instance| instance.take_error(name)) {
+                let is_news = instance.is_some_and(|instance| instance.take_error(name));
+                if is_news && !is_shut {
                     return Err(socket.errno.into());
                 }
                 true
@@ -192,6 +194,11 @@ impl State {
             filled,
         };
         self.ask(&request, None).map(drop)
+    }
+
+    /// Ends an attempt to connect. `false`: it was over.
+    pub fn disconnect_there(&mut self, name: Name) -> bool {
+        self.ask(&Request::Disconnect { name }, None).is_ok()
     }
 
     /// One that could not be connected, another time: another socket of the instance, and the same descriptor. Where this process has

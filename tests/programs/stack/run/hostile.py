@@ -61,6 +61,7 @@ REQUESTS = [
     {"Listen": {"which": {"There": {"row": 1, "generation": 1}}, "backlog": 1}},
     {"Connect": {"which": {"New": {"ipv6": False, "local": None, "options": [[1, 13, [1, 2]]]}}, "peer": "10.0.0.1:1", "filled": 0}},
     {"Connect": {"which": {"There": {"row": 0, "generation": 1}}, "peer": "10.0.0.1:9", "filled": 4294967295}},
+    {"Disconnect": {"name": {"row": 1, "generation": 1}}},
     {"Unlisten": {"name": {"row": 1, "generation": 1}}},
     {"WakeUp": {"name": {"row": 0, "generation": 1}}},
     {"SetOption": {"name": {"row": 4294967295, "generation": 4294967295}, "option": [6, 1, []]}},

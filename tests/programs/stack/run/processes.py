@@ -13,8 +13,10 @@ def ready():
     open(os.environ["READY_FILE"], "w").close()
 
 
-def serve():
+def serve(serves=None):
     connection, _ = server.accept()
+    if serves:
+        os.write(serves, b"!")
     with connection:
         while data := connection.recv(65536):
             connection.sendall(data)
@@ -29,12 +31,15 @@ if how == "daemon":
     ready()
     serve()
 elif how == "worker":
-    # The child serves in its parent's place, which waits for it.
+    # The child serves in its parent's place, which waits for it, and knows where it listens.
+    served, serves = os.pipe()
     child = os.fork()
     if child == 0:
         ready()
-        serve()
+        serve(serves)
         os._exit(0)
+    os.read(served, 1)
+    assert server.getsockname() == (address, 7)
     assert os.waitpid(child, 0)[1] == 0
     # And the next child, when the first is gone.
     child = os.fork()

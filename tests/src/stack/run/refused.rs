@@ -1,10 +1,11 @@
 //! What cannot run on the stack is refused in one line, before the program starts.
 use super::running::{cable, on_the_stack};
-use crate::stack::cable::files;
+use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, compile_c, hopscope, hopscope_bin};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -16,6 +17,7 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Netns, Gcc],
         refused,
     );
+    suite.case("stack::run_takes_what_loaders_start", &[Netns], loaders);
     suite.case(
         "stack::run_refuses_what_another_version_made",
         &[Netns],
@@ -46,6 +48,25 @@ pub(super) fn expect(command: &mut Command, words: &[&str]) -> Result<()> {
     ensure!(out.stderr.lines().count() == 1, "{}", out.stderr);
     for word in words {
         ensure!(out.stderr.contains(word), "{word}: {}", out.stderr);
+    }
+    Ok(())
+}
+
+/// Programs that are static, and load others with what is preloaded: nothing is said of them.
+fn loaders() -> Result<()> {
+    cable()?;
+    let server = TcpListener::bind((KERNEL, 0))?;
+    let port = server.local_addr()?.port();
+    for loader in [
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/nc.openbsd",
+        "valgrind -q --log-file=/dev/null /usr/bin/nc.openbsd",
+    ] {
+        // The shell executes it, whose hooks look at what that is.
+        let script = format!("exec {loader} -z {KERNEL} {port}");
+        let out = run(&mut on_the_stack(&[], &["sh", "-c", &script]))?.expect_code(0)?;
+        ensure!(out.stderr.is_empty(), "{loader}: {}", out.stderr);
+        let (_, from) = server.accept()?;
+        ensure!(from.ip().to_string() == STACK, "{loader}: {from}");
     }
     Ok(())
 }

@@ -218,6 +218,15 @@ impl Engine {
         self.tcp.close(host!(self, now), id, false)
     }
 
+    /// Nobody is left who would hear how the connection ends; what was written to it before is still sent. It is given up as soon as a
+    /// closed one is.
+    ///
+    /// # Errors
+    /// BadSocket.
+    pub fn abandon(&mut self, id: SocketId) -> Result<(), SocketError> {
+        self.tcp.abandon(id)
+    }
+
     /// Ends a connection with RST, whatever its linger says.
     ///
     /// # Errors

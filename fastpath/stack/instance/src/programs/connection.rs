@@ -166,7 +166,13 @@ impl Connection {
     pub fn turn(&mut self, with: &mut Means<'_, '_>) -> Then {
         let done = match self.phase {
             Phase::Connecting => self.connect(with),
-            Phase::Connected => Ok(Then::Again),
+            Phase::Connected => {
+                if self.gone {
+                    // There may be more of it than the peer takes for now, which keeps it from being closed here.
+                    let _ = with.sockets.engine.abandon(self.id);
+                }
+                Ok(Then::Again)
+            }
             // Nothing was asked of it yet.
             _ if self.gone && !self.held => {
                 with.sockets.close(self.id);

@@ -53,6 +53,7 @@ impl Programs {
                 done?;
                 Ok((Response::Socket(name), fd))
             }
+            Request::Disconnect { name } => self.disconnect(sockets, run, name),
             Request::Unlisten { name } => self.unlisten(sockets, run, name),
             Request::WakeUp { name } => self.wake_up(run, name),
             Request::SetOption { name, option } => {
@@ -284,6 +285,21 @@ impl Programs {
         connection.connecting(filled);
         connection.tell(sockets, &self.table);
         Ok(())
+    }
+
+    fn disconnect(&mut self, sockets: &mut Sockets<'_>, run: u64, name: Name) -> Answer {
+        let key = self.names.find(run, name)?.key;
+        let id = self.id_of(run, name)?;
+        let connection = self.connections.get(key).filter(|one| one.id == id);
+        let connects = connection.is_some_and(|one| one.phase() == Phase::Connecting);
+        // One that has just failed, or is there, is told of by its event.
+        if !connects || sockets.engine.readiness(id).map_err(errno)?.writable {
+            return Err(libc::ENOTCONN);
+        }
+        let shut = sockets.engine.shutdown(sockets.now, id, HowToShut::Both);
+        shut.map_err(errno)?;
+        self.serve(sockets, key);
+        Ok((Response::Done, None))
     }
 
     fn listen(

@@ -66,6 +66,10 @@ pub enum Request {
         peer: SocketAddr,
         filled: u32,
     },
+    /// shutdown(2) of one that connects: the attempt ends. ENOTCONN: it is over.
+    Disconnect {
+        name: Name,
+    },
     /// shutdown(2) of a listener: it is bound and no more, as in the kernel.
     Unlisten {
         name: Name,
@@ -143,7 +147,8 @@ impl Request {
                 Which::There(name) => Some(*name),
                 Which::New { .. } => None,
             },
-            Request::Unlisten { name }
+            Request::Disconnect { name }
+            | Request::Unlisten { name }
             | Request::WakeUp { name }
             | Request::SetOption { name, .. }
             | Request::Option { name, .. }

@@ -1,7 +1,7 @@
 //! getsockname, getpeername: the addresses of a socket's ends. Every SAFETY comment "as libc's" says: the program passes what libc's
 //! call of that name takes.
 use super::memory::{done, is_nowhere, put_address};
-use super::wait::call;
+use super::wait::{call, has_become_the_instances};
 use super::{instance, real};
 use crate::step::Step;
 use crate::table::{self, Entry};
@@ -59,10 +59,10 @@ unsafe fn kernels(fd: c_int, into: *mut sockaddr, len: *mut socklen_t, own: bool
 /// # Safety
 /// As of libc's getsockname and getpeername.
 unsafe fn engines(fd: c_int, into: *mut sockaddr, len: *mut socklen_t, own: bool) -> c_int {
-    let mut address = Vec::new();
+    let mut bytes = Vec::new();
     let ours = call(fd, |state, index| match state.address(index, own) {
         Some(Ok(found)) => {
-            address = hopscope_stack_abi::address::to_bytes(found);
+            bytes = hopscope_stack_abi::address::to_bytes(found);
             Step::Done(0)
         }
         Some(Err(error)) => Step::Fail(error),
@@ -72,9 +72,11 @@ unsafe fn engines(fd: c_int, into: *mut sockaddr, len: *mut socklen_t, own: bool
         Some(0) if is_nowhere(into) || is_nowhere(len) => done(Err(libc::EFAULT)) as c_int,
         Some(0) => {
             // SAFETY: as libc's.
-            done(unsafe { put_address(&address, into, len) }.map(|()| 0)) as c_int
+            done(unsafe { put_address(&bytes, into, len) }.map(|()| 0)) as c_int
         }
         Some(failed) => failed as c_int,
+        // SAFETY: as libc's.
+        None if has_become_the_instances(fd) => unsafe { address(fd, into, len, own) },
         // SAFETY: as libc's.
         None => unsafe { kernels(fd, into, len, own) },
     }

@@ -4,7 +4,7 @@ use super::limit::Limit;
 use super::memory::{
     IOV_MAX, address, bytes, fail, get, is_nowhere, parts, parts_mut, put, put_address, room,
 };
-use super::wait::call;
+use super::wait::{call, has_become_the_instances};
 use super::{instance, lock, real};
 use crate::options;
 use crate::sleeper::span_until;
@@ -445,6 +445,10 @@ pub(super) unsafe extern "C-unwind" fn getsockopt(
             super::memory::done(put) as c_int
         }
         Some(failed) => failed as c_int,
+        None if has_become_the_instances(fd) => {
+            // SAFETY: as libc's.
+            unsafe { getsockopt(fd, level, name, into, len) }
+        }
         // SAFETY: as libc's.
         None => unsafe { real::getsockopt(fd, level, name, into, len) },
     }
@@ -475,9 +479,16 @@ pub(super) unsafe extern "C-unwind" fn setsockopt(
             let done = instance::datagram_options::setsockopt(fd, socket, level, name, given);
             Some(done as isize)
         }
-        Ok(given) => call(fd, |state, index| {
-            state.set_option(index, level, name, given)
-        }),
+        Ok(given) => {
+            let done = call(fd, |state, index| {
+                state.set_option(index, level, name, given)
+            });
+            if done.is_none() && has_become_the_instances(fd) {
+                // SAFETY: as libc's.
+                return unsafe { setsockopt(fd, level, name, value, len) };
+            }
+            done
+        }
         Err(error) => Some(fail(error)),
     };
     // SAFETY: as libc's.

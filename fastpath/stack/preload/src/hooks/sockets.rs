@@ -1,7 +1,7 @@
 //! socket, bind, listen, accept, connect, shutdown.
 use super::memory::{address, fail, is_nowhere, put_address};
 use super::naming::fresh;
-use super::wait::call;
+use super::wait::{call, has_become_the_instances};
 use super::{instance, lock, real};
 use crate::kernel;
 use crate::table::{self, Entry};
@@ -66,11 +66,13 @@ pub(super) unsafe extern "C-unwind" fn bind(
         Ok(bytes) => call(fd, |state, index| state.bind(index, fd, bytes)),
         Err(error) => Some(fail(error)),
     };
-    // SAFETY: as libc's.
-    ours.map_or_else(
-        || unsafe { real::bind(fd, local, len) },
-        |done| done as c_int,
-    )
+    match ours {
+        Some(done) => done as c_int,
+        // SAFETY: as libc's.
+        None if has_become_the_instances(fd) => unsafe { bind(fd, local, len) },
+        // SAFETY: as libc's.
+        None => unsafe { real::bind(fd, local, len) },
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -81,12 +83,13 @@ pub(super) unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_in
     if instance::datagrams::name(fd).is_some() {
         return fail(libc::EOPNOTSUPP) as c_int;
     }
-    let ours = call(fd, |state, index| state.listen(index, fd, backlog));
-    // SAFETY: as libc's.
-    ours.map_or_else(
-        || unsafe { real::listen(fd, backlog) },
-        |done| done as c_int,
-    )
+    match call(fd, |state, index| state.listen(index, fd, backlog)) {
+        Some(done) => done as c_int,
+        // SAFETY: as libc's.
+        None if has_become_the_instances(fd) => unsafe { listen(fd, backlog) },
+        // SAFETY: as libc's.
+        None => unsafe { real::listen(fd, backlog) },
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -117,6 +120,8 @@ pub(super) unsafe extern "C-unwind" fn connect(
         // It was just begun there.
         (Some(0), Entry::Instance(name)) => instance::after_connect(fd, name),
         (Some(done), _) => done as c_int,
+        // SAFETY: as libc's.
+        (None, Entry::Instance(_) | Entry::Datagrams(_)) => unsafe { connect(fd, peer, len) },
         // SAFETY: as libc's.
         (None, _) => unsafe { real::connect(fd, peer, len) },
     }
@@ -170,6 +175,8 @@ pub(super) unsafe extern "C-unwind" fn accept4(
             new as c_int
         }
         // SAFETY: as libc's.
+        None if has_become_the_instances(fd) => unsafe { accept4(fd, from, len, flags) },
+        // SAFETY: as libc's.
         None => unsafe { real::accept4(fd, from, len, flags) },
     }
 }
@@ -182,7 +189,11 @@ pub(super) unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int 
     if let Some(name) = instance::datagrams::name(fd) {
         return instance::datagram_options::shutdown(fd, name, how);
     }
-    let ours = call(fd, |state, index| state.shutdown(index, fd, how));
-    // SAFETY: as libc's.
-    ours.map_or_else(|| unsafe { real::shutdown(fd, how) }, |done| done as c_int)
+    match call(fd, |state, index| state.shutdown(index, fd, how)) {
+        Some(done) => done as c_int,
+        // SAFETY: as libc's.
+        None if has_become_the_instances(fd) => unsafe { shutdown(fd, how) },
+        // SAFETY: as libc's.
+        None => unsafe { real::shutdown(fd, how) },
+    }
 }

@@ -125,6 +125,12 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
     }
 }
 
+/// Behind a call that the kernel's socket is to answer: another thread's connect, bind or listen has made it the instance's meanwhile,
+/// and what is the kernel's is one end of a pair.
+pub fn has_become_the_instances(fd: c_int) -> bool {
+    matches!(table::get(fd), Entry::Instance(_) | Entry::Datagrams(_))
+}
+
 /// # Safety
 /// `mask` is null or a set of signals.
 pub unsafe fn doze(nap: &mut Nap, mask: *const libc::sigset_t) -> Result<i32, i32> {

@@ -85,6 +85,7 @@ impl Connection {
             hash: begin.hash,
             state: TcpState::Established,
             orphan: false,
+            abandoned: false,
             reset_behind: false,
             counted: false,
             shut_read: false,

@@ -101,6 +101,8 @@ pub(crate) struct Connection {
     pub(crate) state: TcpState,
     /// Closed by its owner (Linux SOCK_DEAD): nobody reads, writes, or gets events.
     pub(crate) orphan: bool,
+    /// The same of who sends, where what was written is still being handed on.
+    pub(crate) abandoned: bool,
     /// A reset follows what can go out now.
     pub(crate) reset_behind: bool,
     /// Counted in the engine's orphans.

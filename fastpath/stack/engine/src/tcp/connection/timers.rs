@@ -90,12 +90,16 @@ impl Connection {
         if self.sender.retransmits() == 0 {
             return false;
         }
-        let retries = if self.orphan {
+        let retries = if self.is_nobodys() {
             self.orphan_retries(cx.config)
         } else {
             cx.config.retries
         };
         passed >= backed_off(retries, cx.config)
+    }
+
+    fn is_nobodys(&self) -> bool {
+        self.orphan || self.abandoned
     }
 
     fn orphan_retries(&self, config: &TcpConfig) -> u8 {
@@ -147,12 +151,16 @@ impl Connection {
         }
         let since = *self.probes.since.get_or_insert(cx.now);
         let user = self.options.user_timeout;
-        let retries = if self.orphan {
-            self.orphan_retries(cx.config)
+        let (retries, is_over) = if self.is_nobodys() {
+            // A peer that answers probes, and never opens its window, does not keep it for ever (tcp_probe_timer in
+            // net/ipv4/tcp_timer.c).
+            let is_over = self.window_probe_interval(cx.config) >= cx.config.rto_max;
+            (self.orphan_retries(cx.config), is_over)
         } else {
-            cx.config.retries
+            (cx.config.retries, false)
         };
-        if user.0 > 0 && cx.now.since(since) >= user || self.probes.out >= retries {
+        let is_late = user.0 > 0 && cx.now.since(since) >= user;
+        if is_late || is_over || self.probes.out >= retries {
             cx.counters.abort_on_timeout += 1;
             return self.time_out(cx);
         }

@@ -82,8 +82,11 @@ impl Tcp {
                 Ok(())
             }
             Some(Socket::Connecting(_)) => {
-                // As Linux: the attempt ends.
-                self.connecting_ends(host, slot);
+                // The attempt ends, and another one may begin (tcp_disconnect in net/ipv4/tcp.c).
+                self.connecting_failed(host, slot, SocketError::Reset);
+                if let Some(Socket::Idle(idle)) = self.sockets.get_mut(slot) {
+                    idle.failed = false;
+                }
                 Ok(())
             }
             Some(Socket::Listener(_)) => {
@@ -93,14 +96,6 @@ impl Tcp {
                 Ok(())
             }
             _ => Err(SocketError::NotConnected),
-        }
-    }
-
-    fn connecting_ends(&mut self, host: &mut Host, slot: u32) {
-        self.connecting_failed(host, slot, SocketError::Aborted);
-        if let Some(Socket::Idle(idle)) = self.sockets.get_mut(slot) {
-            idle.error = None;
-            idle.failed = false;
         }
     }
 
@@ -121,7 +116,7 @@ impl Tcp {
                     let reply = reset_of_connecting(connecting);
                     context!(self, host).reply(reply);
                 }
-                self.connecting_ends(host, slot);
+                self.connecting_failed(host, slot, SocketError::Aborted);
                 self.free_idle(slot);
             }
             Some(Socket::Listener(_)) => {
@@ -129,6 +124,16 @@ impl Tcp {
                 self.free_idle(slot);
             }
             _ => self.free_idle(slot),
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// BadSocket.
+    pub(crate) fn abandon(&mut self, id: SocketId) -> Result<(), SocketError> {
+        let slot = self.sockets.index(id)?;
+        if let Some(connection) = self.sockets.connection_mut(slot) {
+            connection.abandoned = true;
         }
         Ok(())
     }

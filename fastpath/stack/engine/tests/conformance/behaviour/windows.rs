@@ -1,7 +1,7 @@
 //! Flow control.
 use crate::support::host::config;
 use crate::support::script::Script;
-use hopscope_stack_engine::{Ns, SocketOption};
+use hopscope_stack_engine::{Ns, SocketOption, TcpState};
 
 /// RFC 9293, 3.8.6.1: probes while the window is zero, for ever, with backoff.
 #[test]
@@ -46,6 +46,41 @@ fn rfc9293_3_8_6_1_a_closed_window_is_no_failure() {
     }
     script.inject(". 1:1(0) ack 1001 win 5000");
     script.expect(". 1001:2001(1000) ack 1");
+}
+
+/// Linux, tcp_probe_timer: unless nobody is left who would read an answer.
+#[test]
+fn a_closed_window_does_not_keep_what_is_nobodys() {
+    for abandons in [false, true] {
+        let mut script = Script::established_with(config(), "mss 1000", 1_000);
+        assert_eq!(script.write(1, 3_000), 3_000);
+        script.inject(". 1:1(0) ack 1001 win 0");
+        let (begun, id) = (script.host.now, script.id());
+        let engine = &mut script.host.engine;
+        match abandons {
+            true => engine.abandon(id).expect("abandon"),
+            false => engine.close(begun, id).expect("close"),
+        }
+        let is_there = |script: &Script| {
+            let mut all = script.host.engine.connections(script.host.now);
+            all.any(|row| !matches!(row.state, TcpState::Listen | TcpState::Closed))
+        };
+        while is_there(&script) {
+            assert!(
+                script.host.now.since(begun) < Ns::from_ms(900_000),
+                "{abandons}"
+            );
+            script.run_until_sent(Ns::from_ms(200_000));
+            while script.take().is_some() {}
+            if is_there(&script) {
+                script.inject(". 1:1(0) ack 1001 win 0");
+            }
+        }
+        // Probes after 0.2, 0.4 … 102.4 s, and the one that would be 120 s later.
+        let passed = script.host.now.since(begun);
+        assert!(passed > Ns::from_ms(180_000), "{abandons}: {passed:?}");
+        assert_eq!(script.host.engine.counters().abort_on_timeout, 1);
+    }
 }
 
 /// RFC 9293, 3.8.6.2.1: the sender makes no small segment of a small window, when there is more.

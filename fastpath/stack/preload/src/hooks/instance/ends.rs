@@ -37,6 +37,9 @@ pub fn shutdown(fd: c_int, name: Name, how: c_int) -> c_int {
             let unlistened = lock::with(|state| state.unlisten(name, fd));
             return done(unlistened.and_then(|done| done).map(|()| 0)) as c_int;
         }
+        Phase::Connecting if lock::with(|state| state.disconnect_there(name)) == Ok(true) => {
+            return 0;
+        }
         Phase::Connecting | Phase::Connected | Phase::Free => {}
     }
     if how == libc::SHUT_RD || how == libc::SHUT_RDWR {
