@@ -43,7 +43,7 @@ impl Link {
 
     pub(crate) fn is_up(&self, name: &str) -> Result<bool, PortError> {
         self.take_notifications();
-        device_is_up(self.socket.as_fd(), self.index).map_err(unanswered(name, "reading its state"))
+        is_up_by(name, self.socket.as_fd(), self.index)
     }
 
     /// Before the device is asked: what changes from then on notifies again. What they say is left: of those that the socket had no room for
@@ -69,6 +69,11 @@ fn notifying() -> io::Result<OwnedFd> {
     let groups = libc::RTMGRP_LINK as u32;
     bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
     Ok(socket)
+}
+
+/// Of the device of that number, asked by any socket of its namespace.
+pub(crate) fn is_up_by(name: &str, socket: BorrowedFd<'_>, index: u32) -> Result<bool, PortError> {
+    device_is_up(socket, index).map_err(unanswered(name, "reading its state"))
 }
 
 /// Of the device of that number, asked by any socket of its namespace.

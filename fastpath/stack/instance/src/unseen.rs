@@ -123,7 +123,8 @@ fn check_elf(path: &Path) -> Result<(), Unseen> {
 fn loads_others(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let of_valgrind = path.with_file_name("vgpreload_core-amd64-linux.so");
-    name.starts_with(b"ld-linux-x86-64.so.") || name.ends_with(b"-amd64-linux") && of_valgrind.exists()
+    name.starts_with(b"ld-linux-x86-64.so.")
+        || name.ends_with(b"-amd64-linux") && of_valgrind.exists()
 }
 
 /// Of the notes in a segment: each has three words (lengths of name and description, type), the name and the description, each up to a

@@ -3,6 +3,7 @@ use crate::control::Wants;
 use crate::description::{Description, Kind, Socket, Times, Undecided};
 use crate::kernel;
 use crate::policy;
+use crate::privileged::may_bind;
 use crate::say::trace;
 use crate::stack::now;
 use crate::state::State;
@@ -158,6 +159,9 @@ impl State {
         if undecided.kernel_used {
             // It has a port.
             return Step::Fail(libc::EINVAL);
+        }
+        if !may_bind(local.port()) {
+            return Step::Fail(libc::EACCES);
         }
         trace(|| format!("fd {fd}: bind {local}: stack"));
         if self.instance.is_some() {

@@ -62,6 +62,24 @@ pub fn process() -> i32 {
     plain(libc::SYS_getpid, &[]).unwrap_or(0) as i32
 }
 
+/// In effect, of this thread. `false`: there is no answer.
+pub fn has_capability(number: u32) -> bool {
+    // _LINUX_CAPABILITY_VERSION_3, of the caller; sets of 32, each effective, permitted and inheritable (capget(2)).
+    let header = [0x2008_0522_u32, 0];
+    let mut sets = [[0_u32; 3]; 2];
+    let arguments = [
+        header.as_ptr() as usize,
+        sets.as_mut_ptr() as usize,
+        0,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel reads the header, and writes two sets.
+    let got = unsafe { call(libc::SYS_capget, arguments) };
+    got.is_ok() && sets[(number / 32) as usize][0] >> (number % 32) & 1 == 1
+}
+
 /// This thread's number: of a process's first one the process's.
 pub fn thread() -> i32 {
     plain(libc::SYS_gettid, &[]).unwrap_or(0) as i32

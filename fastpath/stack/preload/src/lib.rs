@@ -34,6 +34,7 @@ mod options;
 mod owner;
 mod pieces;
 mod policy;
+mod privileged;
 mod process;
 mod remote;
 mod remote_datagrams;

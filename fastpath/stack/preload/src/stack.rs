@@ -18,6 +18,7 @@ const ASK_EVERY: Ns = Ns::from_ms(1_000);
 pub struct Stack {
     pub engine: Engine,
     port: Box<dyn PacketIo>,
+    device: String,
     /// Frames wait for room in the port.
     pub is_full: bool,
     /// Counts turns in which something was done.
@@ -52,6 +53,7 @@ impl Stack {
         Ok(Stack {
             engine: Engine::new(inline.engine.config(&handed.reach, seed))?,
             port: inline.port.adopt(socket)?,
+            device: inline.port.device.clone(),
             is_full: false,
             busy_turns: 0,
             mtu: LinkMtu::new(mtu, most),
@@ -86,7 +88,7 @@ impl Stack {
         });
         let mut busy = match received {
             Ok(count) => count > 0,
-            Err(error) => self.fail(&error),
+            Err(error) => self.fail(error),
         };
         if self.engine.poll_at().is_some_and(|at| at <= now) {
             self.engine.advance(now);
@@ -99,6 +101,8 @@ impl Stack {
     /// Frames out, all that the port takes.
     pub fn transmit(&mut self, now: Ns) {
         if self.ask_mtu_at <= now {
+            // Without frames to send nothing else tells: its descriptor is ready all the time.
+            self.mind_the_device();
             self.follow_mtu(now);
         }
         loop {
@@ -117,7 +121,7 @@ impl Stack {
                     }
                 }
                 Err(error) => {
-                    self.fail(&error);
+                    self.fail(error);
                     return;
                 }
             }
@@ -135,6 +139,22 @@ impl Stack {
             rounds += 1;
         }
         rounds > 0
+    }
+
+    fn mind_the_device(&mut self) {
+        if self.failed {
+            return;
+        }
+        match self.port.is_up() {
+            Ok(true) => {}
+            Ok(false) => {
+                let name = self.device.clone();
+                self.fail(PortError::Down { name });
+            }
+            Err(error) => {
+                self.fail(error);
+            }
+        }
     }
 
     /// Asks the device for its MTU; false: it is the same, or there is no answer.
@@ -160,10 +180,17 @@ impl Stack {
     }
 
     /// Connections end by their own time-outs: nothing comes or goes any more.
-    fn fail(&mut self, error: &PortError) -> bool {
+    fn fail(&mut self, error: PortError) -> bool {
         if !self.failed {
             self.failed = true;
-            say(&format!("{error}"));
+            // A device that is deleted is first heard of as one that is down.
+            let error = match self.port.mtu() {
+                Err(gone @ PortError::Gone { .. }) => gone,
+                _ => error,
+            };
+            say(&format!(
+                "{error}; the program's connections end by their own timeouts: start it again then"
+            ));
         }
         false
     }

@@ -75,6 +75,8 @@ class World:
         self.epoll.register(self.bell, select.EPOLLIN)
         self.is_shut = self.is_deaf = self.is_shut_down = False
         self.twin = self.waits = None
+        # Of a pair: what comes after shutdown(SHUT_RDWR) but for the end is not told.
+        self.is_gone = self.has_waited_to_accept = False
 
     def connects(self):
         client = socket.socket()
@@ -119,6 +121,7 @@ def waits(world):
 
 def accepts(world):
     listener = world.listener
+    world.has_waited_to_accept = True
     return "accept", lambda: listener.accept()[0].close()
 
 
@@ -144,11 +147,15 @@ def peer_sends(world):
 
 
 def peer_shuts(world):
+    if world.is_gone:
+        return "left out"
     return tried(lambda: world.client.shutdown(socket.SHUT_WR))
 
 
 def peer_closes(world):
     reset = world.rng.random() < 0.3
+    if world.is_gone:
+        return "left out"
     if reset:
         tried(lambda: world.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"))
     world.client.close()
@@ -171,6 +178,7 @@ def shuts(world):
         return "left out"
     world.is_shut = True
     world.is_deaf = how != socket.SHUT_WR
+    world.is_gone = pairs and how == socket.SHUT_RDWR
     return f"{how} {tried(lambda: world.server.shutdown(how))}"
 
 
@@ -186,8 +194,8 @@ def closes(world):
 
 
 def closes_and_opens(world):
-    """Another socket may get its number."""
-    if is_polled(world):
+    """Another socket may get its number, unless an accept that waited had one: on the stack it has none before it returns."""
+    if is_polled(world) or pairs and world.has_waited_to_accept:
         return "left out"
     world.server.close()
     world.twin = socket.socket()

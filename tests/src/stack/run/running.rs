@@ -75,10 +75,14 @@ impl Server {
         self.target.pid()
     }
 
+    pub(super) fn said(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(&self.said)?)
+    }
+
     /// By itself, in order, with nothing left open.
     pub(super) fn ends(self) -> Result<()> {
         let status = self.target.wait()?;
-        let said = std::fs::read_to_string(&self.said)?;
+        let said = std::fs::read_to_string(self.said)?;
         ensure!(status.success(), "{status}: {said}");
         left_nothing(&said)
     }
