@@ -9,7 +9,7 @@ mod claims;
 mod cpython;
 mod datagram_tools;
 mod datagrams;
-mod deleted;
+mod device;
 mod differential;
 mod disconnects;
 mod kept;
@@ -37,7 +37,7 @@ pub(crate) fn register(suite: &mut Suite) {
     cpython::register(suite);
     acceptance::register(suite);
     datagrams::register(suite);
-    deleted::register(suite);
+    device::register(suite);
     differential::register(suite);
     disconnects::register(suite);
     kept::register(suite);

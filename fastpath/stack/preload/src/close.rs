@@ -196,7 +196,7 @@ impl State {
             if unsettled == 0 && !stack.engine.has_output() {
                 return;
             }
-            let due = stack.engine.poll_at().map_or(end, |due| due.min(end));
+            let due = stack.due().map_or(end, |due| due.min(end));
             let room = if stack.is_full { libc::POLLOUT } else { 0 };
             let Some(port) = stack.wait_fd() else {
                 return;

@@ -62,7 +62,7 @@ impl State {
             let room = if stack.is_full { libc::POLLOUT } else { 0 };
             nap.fds.push(watch(port, libc::POLLIN | room));
         }
-        let due = stack.engine.poll_at();
+        let due = stack.due();
         nap.until = [nap.until, due].into_iter().flatten().min();
         self.leader = Some(index);
         self.ticker_leads = false;
@@ -123,7 +123,7 @@ impl State {
         let Some(stack) = self.owned_stack() else {
             return;
         };
-        let (due, full) = (stack.engine.poll_at(), stack.is_full);
+        let (due, full) = (stack.due(), stack.is_full);
         let early = due.is_some_and(|due| self.leader_until.is_none_or(|until| due < until));
         if early || full {
             if self.ticker_leads {

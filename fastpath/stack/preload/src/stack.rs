@@ -1,10 +1,12 @@
 //! The engine on its port: a turn is a piece of everything that there is to do, without waiting.
+use crate::kernel;
 use crate::say::say;
 use crate::table::{self, Entry};
 use hopscope_netio::{Outgoing, PacketIo, PortError};
 use hopscope_stack_engine::{ConfigError, Engine, Ns};
 use hopscope_stack_instance::handed::Handed;
 use hopscope_stack_instance::{LinkMtu, offload};
+use nix::libc;
 use nix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -12,7 +14,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const BURST: usize = 64;
 /// Of packets to the stack's own addresses in one call; the rest is the next one's, or the ticker's.
 const ROUNDS: usize = 64;
-/// How often the device is asked for its MTU: segments that the kernel cuts are never refused for their length.
+/// How often the device is asked for its MTU, since segments that the kernel cuts are never refused for their length, and whether it is up,
+/// which a port that sends nothing does not tell.
 const ASK_EVERY: Ns = Ns::from_ms(1_000);
 
 pub struct Stack {
@@ -24,9 +27,19 @@ pub struct Stack {
     /// Counts turns in which something was done.
     pub busy_turns: u64,
     mtu: LinkMtu,
-    ask_mtu_at: Ns,
+    ask_at: Ns,
     mtu_unanswered: bool,
-    failed: bool,
+    link: Link,
+}
+
+/// What the port's device is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Up,
+    /// Nothing comes or goes until it is up again, which it is asked for every [`ASK_EVERY`].
+    Down,
+    /// For ever.
+    Lost,
 }
 
 /// The kernel's CLOCK_MONOTONIC: the same in a child.
@@ -57,9 +70,9 @@ impl Stack {
             is_full: false,
             busy_turns: 0,
             mtu: LinkMtu::new(mtu, most),
-            ask_mtu_at: Ns(0),
+            ask_at: Ns(0),
             mtu_unanswered: false,
-            failed: false,
+            link: Link::Up,
         })
     }
 
@@ -76,8 +89,14 @@ impl Stack {
     }
 
     pub fn wait_fd(&self) -> Option<i32> {
-        let fd = self.port.wait_fd().filter(|_| !self.failed);
+        let fd = self.port.wait_fd().filter(|_| self.link == Link::Up);
         fd.map(|fd| fd.as_raw_fd())
+    }
+
+    /// When there is something to do without a frame.
+    pub fn due(&self) -> Option<Ns> {
+        let looks = (self.link == Link::Down).then_some(self.ask_at);
+        [self.engine.poll_at(), looks].into_iter().flatten().min()
     }
 
     /// Frames in, timers; false: there was nothing to do.
@@ -100,8 +119,8 @@ impl Stack {
 
     /// Frames out, all that the port takes.
     pub fn transmit(&mut self, now: Ns) {
-        if self.ask_mtu_at <= now {
-            // Without frames to send nothing else tells: its descriptor is ready all the time.
+        if self.ask_at <= now {
+            self.ask_at = now + ASK_EVERY;
             self.mind_the_device();
             self.follow_mtu(now);
         }
@@ -142,27 +161,29 @@ impl Stack {
     }
 
     fn mind_the_device(&mut self) {
-        if self.failed {
-            return;
-        }
-        match self.port.is_up() {
-            Ok(true) => {}
-            Ok(false) => {
+        match (self.link, self.port.is_up()) {
+            (Link::Lost, _) | (Link::Up, Ok(true)) | (Link::Down, Ok(false)) => {}
+            (Link::Down, Ok(true)) => {
+                self.link = Link::Up;
+                if let Some(port) = self.wait_fd() {
+                    // Takes its error, with which it would be ready for ever.
+                    let _ = kernel::option(port, libc::SOL_SOCKET, libc::SO_ERROR);
+                }
+                say(&format!("{} is up again", self.device));
+            }
+            (Link::Up, Ok(false)) => {
                 let name = self.device.clone();
-                self.fail(PortError::Down { name });
+                self.breaks(PortError::Down { name });
             }
-            Err(error) => {
-                self.fail(error);
-            }
+            (_, Err(error)) => self.breaks(error),
         }
     }
 
     /// Asks the device for its MTU; false: it is the same, or there is no answer.
     pub fn follow_mtu(&mut self, now: Ns) -> bool {
-        if self.failed {
+        if self.link == Link::Lost {
             return false;
         }
-        self.ask_mtu_at = now + ASK_EVERY;
         match self.mtu.read(&mut *self.port) {
             Ok(Some(mtu)) => {
                 self.engine.set_mtu(now, mtu);
@@ -179,19 +200,27 @@ impl Stack {
         }
     }
 
-    /// Connections end by their own time-outs: nothing comes or goes any more.
     fn fail(&mut self, error: PortError) -> bool {
-        if !self.failed {
-            self.failed = true;
-            // A device that is deleted is first heard of as one that is down.
-            let error = match self.port.mtu() {
-                Err(gone @ PortError::Gone { .. }) => gone,
-                _ => error,
-            };
-            say(&format!(
-                "{error}; the program's connections end by their own timeouts: start it again then"
-            ));
+        if self.link == Link::Up {
+            self.breaks(error);
         }
         false
+    }
+
+    fn breaks(&mut self, error: PortError) {
+        // A device that is deleted is first heard of as one that is down.
+        let error = match self.port.mtu() {
+            Err(gone @ PortError::Gone { .. }) => gone,
+            _ => error,
+        };
+        let (link, then) = match error {
+            PortError::Down { .. } => (Link::Down, "nothing comes or goes until it is up again"),
+            _ => (
+                Link::Lost,
+                "the program's connections end by their own timeouts: start it again then",
+            ),
+        };
+        self.link = link;
+        say(&format!("{error}; {then}"));
     }
 }

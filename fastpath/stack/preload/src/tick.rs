@@ -48,7 +48,7 @@ impl State {
             let room = if stack.is_full { libc::POLLOUT } else { 0 };
             fds.push(watch(port, libc::POLLIN | room));
         }
-        let until = stack.engine.poll_at();
+        let until = stack.due();
         self.leader = Some(u32::MAX);
         self.ticker_leads = true;
         self.leader_until = until;
