@@ -92,7 +92,7 @@ fn user() -> Result<()> {
         status.contains("Uid:\t65534\t65534\t65534\t65534"),
         "{status}"
     );
-    let shown = format!("print(socket.create_server(('{STACK}', 7)).getsockname())");
+    let shown = format!("print(socket.create_server(('{STACK}', 7007)).getsockname())");
     let program = format!("import socket; {shown}");
     let plain = instance.run(&[], &["/usr/bin/python3", "-c", &program]);
     let run_by = |id: u32| {
