@@ -14,6 +14,7 @@ mod differential;
 mod disconnects;
 mod kept;
 mod mtu;
+mod no_memory;
 mod own_address;
 mod pieces;
 mod pipeline;
@@ -42,6 +43,7 @@ pub(crate) fn register(suite: &mut Suite) {
     disconnects::register(suite);
     kept::register(suite);
     mtu::register(suite);
+    no_memory::register(suite);
     own_address::register(suite);
     pipeline::register(suite);
     policy::register(suite);

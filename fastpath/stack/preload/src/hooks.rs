@@ -25,6 +25,7 @@ mod polling;
 mod printing;
 mod processes;
 mod real;
+mod reserve;
 mod selecting;
 mod signals;
 mod socket_streams;

@@ -43,22 +43,22 @@ impl Pool {
         self.sockets = sockets;
     }
 
-    /// A chunk with any contents; `None` at the limit, which the caller counts.
+    /// A chunk with any contents; `None` at the limit, or where there is no memory, which the caller counts.
     pub(crate) fn take(&mut self) -> Option<Chunk> {
         if self.is_empty() {
             return None;
         }
+        let chunk = match self.free.pop() {
+            Some(chunk) => chunk,
+            None => allocated()?,
+        };
         self.used += 1;
         // Between two thirds and all, the proportions of Linux' tcp_mem.
         if !self.under_pressure && self.used > self.max_used / 3 * 2 {
             self.under_pressure = true;
             self.pressures += 1;
         }
-        Some(
-            self.free
-                .pop()
-                .unwrap_or_else(|| Box::new([0; CHUNK_BYTES])),
-        )
+        Some(chunk)
     }
 
     /// For received data of a buffer that has `held` chunks: under pressure only the least, or its share.
@@ -113,6 +113,13 @@ impl Pool {
     pub(crate) fn pressures(&self) -> u64 {
         self.pressures
     }
+}
+
+fn allocated() -> Option<Chunk> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(CHUNK_BYTES).ok()?;
+    bytes.resize(CHUNK_BYTES, 0);
+    bytes.into_boxed_slice().try_into().ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 use super::memory::{address, fail, is_nowhere, put_address};
 use super::naming::fresh;
 use super::wait::{call, has_become_the_instances};
-use super::{instance, lock, real};
+use super::{instance, lock, real, reserve};
 use crate::kernel;
 use crate::table::{self, Entry};
 use hopscope_stack_engine::SocketKind;
@@ -32,6 +32,10 @@ pub(super) unsafe extern "C-unwind" fn socket(
     let Some(engine) = engine.filter(|_| fd >= 0 && lock::is_filled()) else {
         return fd;
     };
+    if reserve::is_scarce() {
+        kernel::close(fd);
+        return fail(libc::ENOBUFS) as c_int;
+    }
     let nonblocking = kind & libc::SOCK_NONBLOCK != 0;
     match lock::with(|state| state.opened(fd, engine, ipv6, nonblocking)) {
         Ok(true) => fd,
