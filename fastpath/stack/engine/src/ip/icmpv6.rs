@@ -51,13 +51,13 @@ impl Interface {
     }
 
     fn receive_error_v6<'a>(&mut self, message: &Message, counters: &mut Counters) -> Input<'a> {
-        let counter = match message.kind {
-            v6::TIME_EXCEEDED => &mut counters.icmp_in_time_excds,
-            v6::PARAMETER_PROBLEM => &mut counters.icmp_in_parm_probs,
-            v6::UNREACHABLE | v6::PACKET_TOO_BIG => &mut counters.icmp_in_dest_unreachs,
-            _ => &mut counters.icmp_in_errors,
-        };
-        *counter += 1;
+        match message.kind {
+            v6::TIME_EXCEEDED => counters.icmp_in_time_excds += 1,
+            v6::PARAMETER_PROBLEM => counters.icmp_in_parm_probs += 1,
+            v6::UNREACHABLE | v6::PACKET_TOO_BIG => counters.icmp_in_dest_unreachs += 1,
+            // Whoever it is about is told (RFC 4443, 2.4 (a)): an error where that is nobody.
+            _ => {}
+        }
         let (error, hard) = meaning(message.kind, message.code);
         let Some(mut error) = quoted::error(message.body, error) else {
             counters.icmp_in_errors += 1;

@@ -286,6 +286,23 @@ fn rfc8201_4_packet_too_big() {
     assert_eq!(too_big(100_000), Some(u16::MAX));
 }
 
+/// Once: where it is about nothing, or by whoever does not find what it is about.
+#[test]
+fn an_error_of_unknown_type_is_one_error() {
+    let mut net = Net::with_peer();
+    net.receive(&v6(
+        protocol::ICMPV6,
+        &icmp_message(true, 100, 0, 0, &[0; 4]),
+    ));
+    let counted = |net: &Net| (net.counters.icmp_in_msgs, net.counters.icmp_in_errors);
+    assert_eq!(counted(&net), (1, 1));
+    let mut quoted = packet_v6(PEER_V6, protocol::TCP, 64, &[0x13, 0x88, 0, 80, 1, 2, 3, 4]);
+    quoted[8..24].copy_from_slice(&OURS_V6.octets());
+    let frame = v6(protocol::ICMPV6, &icmp_message(true, 100, 0, 0, &quoted));
+    assert!(matches!(net.receive(&frame), Input::Error(_)));
+    assert_eq!(counted(&net), (2, 1));
+}
+
 #[test]
 fn hard_and_soft_errors_as_linux_has_them() {
     use SocketError::*;
