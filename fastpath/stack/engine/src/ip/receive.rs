@@ -19,6 +19,8 @@ pub(super) struct Arrival {
     pub recipient: Recipient,
     /// It comes from here.
     pub looped: bool,
+    /// Put together from fragments, each of which was counted as received.
+    pub reassembled: bool,
 }
 
 impl Interface {
@@ -32,7 +34,7 @@ impl Interface {
         counters: &mut Counters,
     ) -> Input<'a> {
         let Some(mac) = self.mac else {
-            return self.receive_packet(now, frame, meta, false, counters);
+            return self.receive_packet(frame, of_packet(now, meta, false), counters);
         };
         let Some((header, payload)) = ethernet::Header::parse(frame) else {
             counters.frames_malformed += 1;
@@ -48,6 +50,7 @@ impl Interface {
             link_group: header.destination != mac,
             recipient: Recipient::Us,
             looped: false,
+            reassembled: false,
         };
         match header.ethertype {
             ethernet::IPV4 => self.receive_v4(&mut arrival, payload, counters),
@@ -72,7 +75,9 @@ impl Interface {
         looped: bool,
         counters: &mut Counters,
     ) -> Input<'a> {
-        self.receive_packet(now, packet, RxMeta::default(), looped, counters)
+        let mut arrival = of_packet(now, RxMeta::default(), looped);
+        arrival.reassembled = true;
+        self.receive_packet(packet, arrival, counters)
     }
 
     /// A packet of [`Interface::next_looped`].
@@ -83,24 +88,15 @@ impl Interface {
         meta: RxMeta,
         counters: &mut Counters,
     ) -> Input<'a> {
-        self.receive_packet(now, packet, meta, true, counters)
+        self.receive_packet(packet, of_packet(now, meta, true), counters)
     }
 
     fn receive_packet<'a>(
         &mut self,
-        now: Ns,
         bytes: &'a [u8],
-        meta: RxMeta,
-        looped: bool,
+        mut arrival: Arrival,
         counters: &mut Counters,
     ) -> Input<'a> {
-        let mut arrival = Arrival {
-            now,
-            meta,
-            link_group: false,
-            recipient: Recipient::Us,
-            looped,
-        };
         match bytes.first().map(|b| b >> 4) {
             Some(4) => self.receive_v4(&mut arrival, bytes, counters),
             Some(6) => self.receive_v6(&mut arrival, bytes, counters),
@@ -117,7 +113,7 @@ impl Interface {
         bytes: &'a [u8],
         counters: &mut Counters,
     ) -> Input<'a> {
-        counters.ip_in_receives += 1;
+        counters.ip_in_receives += u64::from(!arrival.reassembled);
         let packet = match ipv4::Packet::parse(bytes) {
             Ok(packet) => packet,
             Err(_) => {
@@ -152,7 +148,7 @@ impl Interface {
         bytes: &'a [u8],
         counters: &mut Counters,
     ) -> Input<'a> {
-        counters.ip_in_receives += 1;
+        counters.ip_in_receives += u64::from(!arrival.reassembled);
         let parsed = ipv6::Packet::parse_fixed(bytes);
         let Ok(mut packet) = parsed else {
             counters.ip_in_hdr_errors += 1;
@@ -312,6 +308,18 @@ impl Interface {
     /// Of several engines all see ARP, NDISC and echo requests; one answers.
     pub(super) fn answers(&self) -> bool {
         self.share.index == 0
+    }
+}
+
+/// Of one without a link's header.
+fn of_packet(now: Ns, meta: RxMeta, looped: bool) -> Arrival {
+    Arrival {
+        now,
+        meta,
+        link_group: false,
+        recipient: Recipient::Us,
+        looped,
+        reassembled: false,
     }
 }
 

@@ -64,6 +64,10 @@ fn rfc791_3_2_and_rfc8200_4_5_datagrams_in_fragments() {
     }
     assert_eq!(net.counters.ip_reasm_oks, 3);
     assert_eq!(net.counters.ip_reasm_fails, 0);
+    let fragments = 7 + 7 + 9_008u64.div_ceil(80);
+    let received = net.counters.ip_in_receives;
+    assert_eq!(received, fragments, "each fragment, not the whole again");
+    assert_eq!(net.counters.ip_in_delivers, 3);
     assert_eq!(net.counters.udp_in_csum_errors, 0);
 }
 
