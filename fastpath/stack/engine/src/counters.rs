@@ -32,6 +32,10 @@ counters! {
         ip_reasm_reqds "ReasmReqds"
         ip_reasm_oks "ReasmOKs"
         ip_reasm_fails "ReasmFails"
+        /// Datagrams that were sent in fragments, or not all of them; then the fragments.
+        ip_frag_oks "FragOKs"
+        ip_frag_fails "FragFails"
+        ip_frag_creates "FragCreates"
     }
     "Icmp" {
         icmp_in_msgs "InMsgs"

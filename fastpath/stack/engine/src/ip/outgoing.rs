@@ -33,6 +33,13 @@ pub(crate) struct FragmentOut {
     pub more: bool,
 }
 
+impl FragmentOut {
+    /// Not a whole packet that has an identification.
+    pub(crate) fn is_part(self) -> bool {
+        self.more || self.offset > 0
+    }
+}
+
 impl Outgoing {
     /// Without offload, of no socket.
     pub(crate) fn new(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Outgoing {

@@ -39,16 +39,24 @@ impl Interface {
         hop: &mut Hop,
         counters: &mut Counters,
     ) -> Option<TxFrame> {
+        // Of a datagram in fragments the first stands for it (net/ipv4/ip_output.c counts before it fragments).
+        let is_first = packet.fragment.is_none_or(|fragment| fragment.offset == 0);
+        let part = packet.fragment.filter(|fragment| fragment.is_part());
         let Some(meta) = self.write_ip(slot, packet) else {
             counters.ip_out_discards += 1;
+            counters.ip_frag_fails += u64::from(part.is_some());
             return None;
         };
-        counters.ip_out_requests += 1;
+        counters.ip_out_requests += u64::from(is_first);
         let link = self.link(now, packet, hop, counters);
+        if let Some(part) = part.filter(|_| !matches!(link, Link::NoRoute)) {
+            counters.ip_frag_creates += 1;
+            counters.ip_frag_oks += u64::from(!part.more);
+        }
         let (destination, is_known) = match link {
             Link::None => return Some(meta),
             Link::NoRoute => {
-                counters.ip_out_no_routes += 1;
+                counters.ip_out_no_routes += u64::from(is_first);
                 return None;
             }
             Link::Known(mac) => (mac, true),

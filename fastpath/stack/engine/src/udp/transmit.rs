@@ -123,6 +123,7 @@ impl Udp {
         };
         if written.is_none() || end == len {
             lower.counters.ip_out_discards += u64::from(written.is_none());
+            lower.counters.ip_frag_fails += u64::from(written.is_none());
             self.done(lower, hop);
         } else if let Some(queued) = self.outgoing.front_mut() {
             queued.hop = hop;

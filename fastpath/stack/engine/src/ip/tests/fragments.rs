@@ -97,6 +97,16 @@ fn a_long_echo_comes_and_goes_in_fragments() {
             .verify_checksum()
     );
     assert_eq!(reply[8..], body);
+    assert_sent_in_fragments(&net, 4);
+}
+
+/// One datagram, as the kernel counts it (net/ipv4/ip_output.c, net/ipv6/ip6_output.c).
+fn assert_sent_in_fragments(net: &Net, fragments: u64) {
+    let counters = &net.counters;
+    assert_eq!(counters.ip_out_requests, 1);
+    let fragmented = (counters.ip_frag_oks, counters.ip_frag_fails);
+    assert_eq!(fragmented, (1, 0));
+    assert_eq!(counters.ip_frag_creates, fragments);
 }
 
 #[test]
@@ -120,6 +130,7 @@ fn rfc8200_4_5_a_long_echo_over_ipv6() {
         reply.extend_from_slice(&frame[62..]);
     }
     assert_eq!((reply[0], &reply[8..]), (129, &body[..]));
+    assert_sent_in_fragments(&net, 3);
 }
 
 #[test]

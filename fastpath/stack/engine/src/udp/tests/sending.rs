@@ -98,6 +98,30 @@ fn the_mtu_is_lowered_between_two_fragments() {
     assert_eq!(b.recv(server).map(|(r, _)| r), Ok(payload));
 }
 
+/// Counted as by the kernel (net/ipv4/ip_output.c).
+#[test]
+fn a_datagram_in_fragments_is_one_request() {
+    let mut a = Host::new(1);
+    let client = a.socket(false);
+    let counted = |a: &Host| {
+        let c = &a.counters;
+        let fragmented = (c.ip_frag_oks, c.ip_frag_fails, c.ip_frag_creates);
+        (c.ip_out_requests, fragmented)
+    };
+    a.send(client, &[1; 4_000], Some("10.0.0.2:9")).unwrap();
+    assert_eq!(a.frames().len(), 3);
+    assert_eq!(counted(&a), (1, (1, 0, 3)));
+    a.send(client, &[1; 1_000], Some("10.0.0.2:9")).unwrap();
+    assert_eq!(a.frames().len(), 1);
+    assert_eq!(counted(&a), (2, (1, 0, 3)), "it fits");
+    a.send(client, &[1; 4_000], Some("10.0.0.2:9")).unwrap();
+    let mut slot = [0; 1500];
+    assert!(a.udp.transmit(lower!(a), &mut slot).is_some());
+    let too_short = a.udp.transmit(lower!(a), &mut slot[..100]);
+    assert_eq!((too_short, a.frames().len()), (None, 0));
+    assert_eq!(counted(&a), (3, (1, 1, 4)), "the rest has no room");
+}
+
 #[test]
 fn options_decide_what_becomes_of_datagrams_beyond_a_lowered_mtu() {
     use crate::MtuDiscovery::{Do, Dont, Probe, Want};
