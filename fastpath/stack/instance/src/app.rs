@@ -27,9 +27,9 @@ hopscope_event::sums! {
     /// What an app did.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
     pub struct AppCounts {
-        /// Connections, of programs also those that they made.
+        /// Connections, of programs also those that they make, from connect(2) on: `accepted` = `ended` + `failed` + those that are open.
         pub accepted: u64,
-        /// Connections that ended in order, and by an error.
+        /// Connections that ended in order, also by a shutdown while they connect, and by an error, also one of connecting.
         pub ended: u64,
         pub failed: u64,
         pub bytes_received: u64,

@@ -45,9 +45,9 @@ impl Programs {
             let Ok((id, _)) = sockets.engine.accept(listener) else {
                 break;
             };
+            self.counts.accepted += 1;
             match self.add(sockets, of, (id, ipv6), Phase::Connected, pair) {
                 Ok((name, connection, fd)) => {
-                    self.counts.accepted += 1;
                     if let Some(listener) = self.listeners.get(key) {
                         listener.push(Accepted::Ours(name), fd);
                         if listener.is_stuck() {

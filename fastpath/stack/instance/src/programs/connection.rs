@@ -211,7 +211,6 @@ impl Connection {
             return Ok(Then::Waits);
         }
         self.phase = Phase::Connected;
-        with.counts.accepted += 1;
         self.tell(with.sockets, with.table);
         // The program's end is writable from now on.
         self.drain(self.filled, with.piece);

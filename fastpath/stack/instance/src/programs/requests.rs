@@ -284,6 +284,8 @@ impl Programs {
         }
         connection.connecting(filled);
         connection.tell(sockets, &self.table);
+        // Here and not when it is connected: it may end before.
+        self.counts.accepted += 1;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Options of `stack serve`, and what it counts and records, with programs attached.
 use super::super::running::{python, words};
 use super::instance::{Instance, of_all_engines, on_two_engines};
-use crate::stack::cable::{STACK, files};
+use crate::stack::cable::{KERNEL, STACK, files};
 use anyhow::{Context, Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin};
@@ -27,6 +27,11 @@ pub(crate) fn register(suite: &mut Suite) {
     );
     suite.case("stack::pipeline_is_for_its_user", needs, user);
     suite.case("stack::pipeline_counts_what_programs_do", needs, counts);
+    suite.case(
+        "stack::pipeline_counts_connects_that_end_early",
+        needs,
+        ends_early,
+    );
 }
 
 /// Echoes of one connection of `program`, which then ends.
@@ -161,5 +166,21 @@ fn counts() -> Result<()> {
     let rx = calls("rx")?;
     ensure!((received..=most).contains(&rx), "rx {rx}: {summary}");
     ensure!(calls("tx")? == sent, "tx {sent}: {}", report.stdout);
+    Ok(())
+}
+
+/// Each connection that has ended was counted when it began: also what is shut down while it connects, and what is refused.
+fn ends_early() -> Result<()> {
+    let instance = Instance::start(&[])?;
+    // Nobody has the address.
+    let shut = "s.connect_ex(('10.0.0.77', 9)); s.shutdown(2); s.close()";
+    let refused = format!("s.setblocking(True); s.connect_ex(('{KERNEL}', 9)); s.close()");
+    let sockets = "import socket\nfor n in range(8):\n s = socket.socket(); s.setblocking(False)";
+    let program = format!("{sockets}\n {shut}\n s = socket.socket(); {refused}");
+    run(&mut instance.run(&[], &["/usr/bin/python3", "-c", &program]))?.expect_code(0)?;
+    let summary = instance.has_nothing_left()?;
+    let of_all = |name: &str| of_all_engines(&summary, &format!("/app/{name}"));
+    let (accepted, ended, failed) = (of_all("accepted")?, of_all("ended")?, of_all("failed")?);
+    ensure!((accepted, ended, failed) == (16, 8, 8), "{summary}");
     Ok(())
 }
