@@ -5,6 +5,7 @@ mod bulk;
 mod cable;
 mod capture;
 mod clients;
+mod counted;
 mod datagrams;
 mod http;
 mod kernel_calls;
@@ -22,6 +23,7 @@ mod serving;
 pub(crate) fn register(suite: &mut Suite) {
     servers::register(suite);
     clients::register(suite);
+    counted::register(suite);
     bulk::register(suite);
     capture::register(suite);
     datagrams::register(suite);

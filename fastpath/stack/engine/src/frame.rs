@@ -18,6 +18,8 @@ pub struct RxMeta {
     /// Payload bytes of each of the segments that were merged into this frame (GRO, or TSO by a local sender);
     /// 0: it is one segment.
     pub segment_bytes: u16,
+    /// All engines of the device are given it: the first counts and answers it ([`crate::config::Share`]).
+    pub for_all: bool,
 }
 
 /// Checksum offload of a sent frame: the field holds the pseudo-header's sum (virtio 1.2, 5.1.6.2).

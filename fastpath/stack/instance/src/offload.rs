@@ -21,6 +21,7 @@ pub fn received(offload: Offload) -> RxMeta {
         } else {
             offload.gso_size
         },
+        for_all: false,
     }
 }
 

@@ -2,7 +2,7 @@
 use crate::command::{Commands, Mail, Request};
 use crate::device::Device;
 use crate::events::What;
-use crate::share::Share;
+use crate::share::{Share, Whose};
 use crate::sockets::Sockets;
 use crate::{App, InstanceError, Ns, offload, show};
 use hopscope_eventloop::{Poll, Token};
@@ -178,9 +178,11 @@ impl<A: App> Instance<A> {
 
     fn receive(&mut self, now: Ns) -> Result<bool, InstanceError> {
         let (engine, log, share) = (&mut self.engine, &mut self.log, &mut self.share);
-        let mut take = |engine: &mut Engine, frame: hopscope_netio::Frame<'_>| {
+        let mut take = |engine: &mut Engine, frame: hopscope_netio::Frame<'_>, whose| {
             log.begin(What::Rx);
-            let received = engine.receive(now, frame.bytes, offload::received(frame.offload));
+            let mut meta = offload::received(frame.offload);
+            meta.for_all = whose == Whose::Everybodys;
+            let received = engine.receive(now, frame.bytes, meta);
             if let Some(socket) = received.socket {
                 log.begin(What::Demux);
                 log.end(What::Demux, socket.to_bits());
@@ -188,13 +190,13 @@ impl<A: App> Instance<A> {
             log.end_of_any(What::Rx, received.payload_bytes.into());
         };
         let received = self.device.port.receive(BURST, &mut |frame| {
-            if share.pass_on(&frame) {
-                take(engine, frame);
+            if let Some(whose) = share.pass_on(&frame) {
+                take(engine, frame, whose);
             }
         });
         let mut count = self.link.heard(now, received, &*self.device.port)?;
         if !share.is_alone() {
-            count += share.receive(BURST, &mut |frame| take(engine, frame))?;
+            count += share.receive(BURST, &mut |frame, whose| take(engine, frame, whose))?;
         }
         Ok(count > 0)
     }

@@ -3,10 +3,12 @@
 use hopscope_netio::{
     Frame, MemoryOptions, MemoryPort, Outgoing, PacketIo, PortError, WhenFull, memory_pair,
 };
-use hopscope_stack_engine::wire::flow_hash;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+
+mod owner;
+
+use owner::{Owner, owner};
 
 /// Frames on their way between two engines: what finds no room is lost, and counted as `receive_dropped` of the lane.
 const LANE_FRAMES: usize = 128;
@@ -14,12 +16,12 @@ const LANE_FRAMES: usize = 128;
 const LANES_FRAMES: usize = 512;
 const LANE_FRAMES_LEAST: usize = 8;
 
-/// Whose a frame is.
+/// What a frame is to an engine that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    One(usize),
-    /// What several may need: answers of neighbours, errors, fragments.
-    All,
+pub(crate) enum Whose {
+    Ours,
+    /// All engines are given it.
+    Everybodys,
 }
 
 /// One engine's way to the others.
@@ -79,23 +81,23 @@ impl Share {
         self.of == 1
     }
 
-    /// Passes on what others need of a frame; true: this engine needs it too.
-    pub(crate) fn pass_on(&mut self, frame: &Frame<'_>) -> bool {
+    /// Passes on what others need of a frame. What it is to this engine, if it needs it, too.
+    pub(crate) fn pass_on(&mut self, frame: &Frame<'_>) -> Option<Whose> {
         if self.is_alone() {
-            return true;
+            return Some(Whose::Ours);
         }
         match owner(frame.bytes, self.of, self.datagrams_at_first) {
-            Owner::One(index) if index == self.index => true,
+            Owner::One(index) if index == self.index => Some(Whose::Ours),
             Owner::One(index) => {
                 self.give(index, frame);
-                false
+                None
             }
             Owner::All => {
                 // There is no lane to itself.
                 for index in 0..self.of {
                     self.give(index, frame);
                 }
-                true
+                Some(Whose::Everybodys)
             }
         }
     }
@@ -130,11 +132,19 @@ impl Share {
     pub(crate) fn receive(
         &mut self,
         max: usize,
-        visit: &mut dyn FnMut(Frame<'_>),
+        visit: &mut dyn FnMut(Frame<'_>, Whose),
     ) -> Result<usize, PortError> {
         let mut count = 0;
+        let (of, datagrams_at_first) = (self.of, self.datagrams_at_first);
         for lane in self.lanes.iter_mut().flatten() {
-            match lane.receive(max, visit) {
+            let received = lane.receive(max, &mut |frame| {
+                let whose = match owner(frame.bytes, of, datagrams_at_first) {
+                    Owner::One(_) => Whose::Ours,
+                    Owner::All => Whose::Everybodys,
+                };
+                visit(frame, whose);
+            });
+            match received {
                 Ok(received) => count += received,
                 Err(PortError::Ended { .. }) => {}
                 Err(error) => return Err(error),
@@ -144,100 +154,10 @@ impl Share {
     }
 }
 
-const ARP: u16 = 0x0806;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-
-/// Questions (ARP, neighbour solicitation, echo) go to the first engine, so that one answer comes of each.
-fn owner(frame: &[u8], of: usize, datagrams_at_first: bool) -> Owner {
-    owner_of(frame, of, datagrams_at_first).unwrap_or(Owner::All)
-}
-
-fn owner_of(frame: &[u8], of: usize, datagrams_at_first: bool) -> Option<Owner> {
-    let half = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-    let (protocol, at, peer, local) = match half(12)? {
-        ARP => {
-            let is_request = half(20)? == 1;
-            return Some(if is_request {
-                Owner::One(0)
-            } else {
-                Owner::All
-            });
-        }
-        IPV4 => {
-            let header = frame.get(14..34)?;
-            let is_fragment = half(20)? & 0x3fff != 0;
-            if is_fragment {
-                return None;
-            }
-            let address = |at: usize| {
-                let bytes: [u8; 4] = header[at..at + 4].try_into().ok()?;
-                Some(IpAddr::from(Ipv4Addr::from(bytes)))
-            };
-            let len = usize::from(header[0] & 15) * 4;
-            (header[9], 14 + len, address(12)?, address(16)?)
-        }
-        IPV6 => {
-            let header = frame.get(14..54)?;
-            let address = |at: usize| {
-                let bytes: [u8; 16] = header[at..at + 16].try_into().ok()?;
-                Some(IpAddr::from(Ipv6Addr::from(bytes)))
-            };
-            (header[6], 54, address(8)?, address(24)?)
-        }
-        _ => return Some(Owner::One(0)),
-    };
-    match (protocol, frame.get(at)?) {
-        (UDP, _) if datagrams_at_first => Some(Owner::One(0)),
-        (TCP | UDP, _) => {
-            let peer = SocketAddr::new(peer, half(at)?);
-            let local = SocketAddr::new(local, half(at + 2)?);
-            let owner = flow_hash(peer, local) as usize % of;
-            Some(Owner::One(owner))
-        }
-        // Echo requests; neighbour solicitations.
-        (1, 8) | (58, 128 | 135) => Some(Owner::One(0)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::owner::tests::udp;
     use super::*;
-
-    fn udp(source_port: u16) -> Vec<u8> {
-        let mut frame = vec![0; 60];
-        frame[12..14].copy_from_slice(&IPV4.to_be_bytes());
-        frame[14] = 0x45;
-        frame[23] = 17;
-        frame[26..30].copy_from_slice(&[10, 0, 0, 1]);
-        frame[30..34].copy_from_slice(&[10, 0, 0, 2]);
-        frame[34..36].copy_from_slice(&source_port.to_be_bytes());
-        frame[36..38].copy_from_slice(&80u16.to_be_bytes());
-        frame
-    }
-
-    #[test]
-    fn a_flow_has_the_owner_that_its_hash_says() {
-        for port in 1000..1100 {
-            let peer = SocketAddr::new([10, 0, 0, 1].into(), port);
-            let hash = flow_hash(peer, "10.0.0.2:80".parse().unwrap());
-            let expected = Owner::One(hash as usize % 3);
-            assert_eq!(owner(&udp(port), 3, false), expected);
-            assert_eq!(owner(&udp(port), 3, true), Owner::One(0));
-        }
-    }
-
-    #[test]
-    fn fragments_and_what_is_cut_are_everybodys() {
-        let mut fragment = udp(1000);
-        fragment[20] = 0x20;
-        assert_eq!(owner(&fragment, 3, false), Owner::All);
-        assert_eq!(owner(&udp(1000)[..30], 3, false), Owner::All);
-        assert_eq!(owner(&[], 3, false), Owner::All);
-    }
 
     #[test]
     fn lanes_that_nothing_takes_have_no_memory() {
@@ -267,11 +187,12 @@ mod tests {
         let Owner::One(owner) = owner(&bytes, 2, false) else {
             panic!("no owner");
         };
-        assert!(all[owner].pass_on(&frame));
+        assert_eq!(all[owner].pass_on(&frame), Some(Whose::Ours));
         let other = 1 - owner;
-        assert!(!all[other].pass_on(&frame));
+        assert_eq!(all[other].pass_on(&frame), None);
         let mut seen = Vec::new();
-        let count = all[owner].receive(8, &mut |frame| seen.push(frame.bytes.to_vec()));
-        assert_eq!((count.unwrap(), seen), (1, vec![bytes]));
+        let mut see = |frame: Frame<'_>, whose| seen.push((frame.bytes.to_vec(), whose));
+        let count = all[owner].receive(8, &mut see);
+        assert_eq!((count.unwrap(), seen), (1, vec![(bytes, Whose::Ours)]));
     }
 }

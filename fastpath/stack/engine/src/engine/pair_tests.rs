@@ -62,6 +62,7 @@ impl Pair {
                             None => crate::frame::RxChecksum::Unknown,
                         },
                         segment_bytes: frame.segmentation.map_or(0, |s| s.segment_bytes),
+                        for_all: false,
                     };
                     to.receive(self.now, &self.slot[..frame.len], meta);
                     self.frames += 1;

@@ -39,7 +39,7 @@ impl Interface {
     ) {
         let (kind, code) = (v4::UNREACHABLE, v4::PROTOCOL);
         if may_answer(arrival)
-            && self.answers()
+            && !self.is_silent(arrival)
             && self.send_error(arrival.now, packet, kind, code, 0, counters)
         {
             counters.icmp_out_dest_unreachs += 1;
@@ -56,7 +56,7 @@ impl Interface {
     ) {
         // RFC 4443, 2.4 (e): unknown options are reported to senders of multicast, too; then our address is another one.
         if may_answer(arrival)
-            && self.answers()
+            && !self.is_silent(arrival)
             && self.send_error(
                 arrival.now,
                 packet,

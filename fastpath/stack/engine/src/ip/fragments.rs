@@ -103,6 +103,10 @@ impl Interface {
 
     pub(super) fn expire_fragments(&mut self, now: Ns, counters: &mut Counters) {
         while let Some(partial) = self.reassembly.expired(now) {
+            // Another engine has the same fragments, and tells of them.
+            if !self.answers() {
+                continue;
+            }
             counters.ip_reasm_timeout += 1;
             counters.ip_reasm_fails += 1;
             // RFC 792, RFC 4443, 3.3: only where the first fragment is there, which says whose the packet was.

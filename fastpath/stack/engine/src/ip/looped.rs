@@ -36,6 +36,7 @@ impl Looped {
             // Nothing was between.
             checksum: RxChecksum::Good,
             segment_bytes: packet.meta.segmentation.map_or(0, |s| s.segment_bytes),
+            for_all: false,
         };
         Some((packet.bytes, meta))
     }

@@ -5,7 +5,7 @@ use super::interface::Interface;
 use crate::frame::{RxChecksum, RxMeta};
 use crate::wire::checksum::Sum;
 use crate::wire::ethernet::{self, Mac};
-use crate::wire::{Malformed, icmp, ipv4, ipv6, protocol, tcp, udp};
+use crate::wire::{Malformed, be16, icmp, ipv4, ipv6, protocol, tcp, udp};
 use crate::{Counters, Ns};
 use std::net::{IpAddr, SocketAddr};
 
@@ -27,6 +27,25 @@ impl Interface {
     /// Classifies one frame. ARP, NDISC, ICMP and fragments are handled here; answers come out of
     /// [`Interface::transmit`].
     pub(crate) fn receive<'a>(
+        &mut self,
+        now: Ns,
+        frame: &'a [u8],
+        meta: RxMeta,
+        counters: &mut Counters,
+    ) -> Input<'a> {
+        if !meta.for_all || self.answers() {
+            return self.receive_frame(now, frame, meta, counters);
+        }
+        let mut of_frame = Counters::default();
+        let input = self.receive_frame(now, frame, meta, &mut of_frame);
+        // What it led to is this engine's own, and counted here.
+        counters.neighbor_evicted += of_frame.neighbor_evicted;
+        counters.neighbor_conflicts += of_frame.neighbor_conflicts;
+        counters.ip_out_discards += of_frame.ip_out_discards;
+        input
+    }
+
+    fn receive_frame<'a>(
         &mut self,
         now: Ns,
         frame: &'a [u8],
@@ -214,6 +233,9 @@ impl Interface {
         bytes: &'a [u8],
         counters: &mut Counters,
     ) -> Option<Input<'a>> {
+        if arrival.reassembled && !arrival.looped && !self.owns(&packet, protocol, bytes) {
+            return Some(Input::Done);
+        }
         Some(match (protocol, packet.source) {
             (protocol::TCP, _) => self.deliver_tcp(arrival, packet, bytes, counters),
             (protocol::UDP, _) => self.deliver_udp(arrival, packet, bytes, counters),
@@ -305,9 +327,25 @@ impl Interface {
         Input::Udp(packet, datagram)
     }
 
-    /// Of several engines all see ARP, NDISC and echo requests; one answers.
+    /// All engines put fragments together; the whole is one engine's, as a packet is that came whole.
+    fn owns(&self, packet: &Packet, protocol: u8, bytes: &[u8]) -> bool {
+        let ports = (be16(bytes, 0), be16(bytes, 2));
+        let (peer, local) = ends(packet, ports);
+        match protocol {
+            protocol::TCP => self.share.has(peer, local),
+            protocol::UDP => self.share.has_datagrams(peer, local),
+            _ => self.answers(),
+        }
+    }
+
+    /// Of what several engines see the first answers questions, and counts all.
     pub(super) fn answers(&self) -> bool {
         self.share.index == 0
+    }
+
+    /// It is one of several that see this.
+    pub(super) fn is_silent(&self, arrival: &Arrival) -> bool {
+        arrival.meta.for_all && !self.answers()
     }
 }
 

@@ -2,6 +2,7 @@
 mod any;
 mod configuration;
 mod discovery;
+mod engines;
 mod errors;
 mod fragments;
 mod frames;

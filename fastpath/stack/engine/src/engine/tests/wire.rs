@@ -229,5 +229,6 @@ fn meta(frame: &TxFrame) -> RxMeta {
             None => RxChecksum::Unknown,
         },
         segment_bytes: frame.segmentation.map_or(0, |s| s.segment_bytes),
+        for_all: false,
     }
 }

@@ -85,7 +85,7 @@ proptest! {
         for (frame, ms, good) in frames {
             net.pass(ms);
             let checksum = if good { RxChecksum::Good } else { RxChecksum::Unknown };
-            let meta = RxMeta { checksum, segment_bytes: u16::from(good) };
+            let meta = RxMeta { checksum, segment_bytes: u16::from(good), for_all: false };
             let before = net.counters;
             let input = net.ip.receive(net.now, &frame, meta, &mut net.counters);
             match input {

@@ -7,7 +7,7 @@ use crate::wire::{ipv6, protocol, tcp, tcp_options};
 use smoltcp::wire::{EthernetFrame, Icmpv4Packet, Ipv4Packet};
 
 /// Fragments of `payload` to us.
-fn fragments_v4(protocol: u8, payload: &[u8], piece: usize) -> Vec<Vec<u8>> {
+pub(super) fn fragments_v4(protocol: u8, payload: &[u8], piece: usize) -> Vec<Vec<u8>> {
     let pieces = payload.chunks(piece).enumerate();
     let frame = |(i, bytes): (usize, &[u8])| {
         let mut header = header_v4(OURS, protocol, bytes.len());
@@ -18,7 +18,7 @@ fn fragments_v4(protocol: u8, payload: &[u8], piece: usize) -> Vec<Vec<u8>> {
     pieces.map(frame).collect()
 }
 
-fn fragments_v6(protocol: u8, payload: &[u8], piece: usize) -> Vec<Vec<u8>> {
+pub(super) fn fragments_v6(protocol: u8, payload: &[u8], piece: usize) -> Vec<Vec<u8>> {
     let pieces = payload.chunks(piece).enumerate();
     let frame = |(i, bytes): (usize, &[u8])| {
         let more = (i + 1) * piece < payload.len();

@@ -55,6 +55,7 @@ fn rfc9293_3_1_checksums_are_verified_unless_the_device_did() {
     let meta = RxMeta {
         checksum: RxChecksum::Good,
         segment_bytes: 2,
+        ..RxMeta::default()
     };
     let input = net.ip.receive(net.now, &frame, meta, &mut net.counters);
     assert!(matches!(input, Input::Tcp(..)));

@@ -127,6 +127,7 @@ impl Network {
             let meta = RxMeta {
                 checksum: RxChecksum::Good,
                 segment_bytes,
+                for_all: false,
             };
             self.put(from, sent.packet, sent.frame.payload_bytes, meta);
             return;

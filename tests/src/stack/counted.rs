@@ -1,0 +1,92 @@
+//! What is of no connection counts once, however many engines are on the device.
+use super::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, Way, namespace};
+use super::serving::{Serving, counter};
+use anyhow::{Result, ensure};
+use hopscope_tests::command::run;
+use hopscope_tests::{Requirement, Suite, hopscope, programs};
+use serde_json::Value;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+pub(crate) fn register(suite: &mut Suite) {
+    use Requirement::{Netns, Python3};
+    let needs = &[Netns, Python3];
+    suite.case("stack::each_frame_counts_once", needs, || counts("1"));
+    suite.case("stack::each_frame_counts_once_over_engines", needs, || {
+        counts("3")
+    });
+}
+
+/// How much more than before there is behind the frames of `frames.py`, with the kernel's meaning of each.
+const COUNTED: [(&str, u64); 15] = [
+    ("Ip/InReceives", 8 + 20 + 6 + 4 + 8 + 3),
+    ("Ip/InDelivers", 8 + 20 + 6 + 8 + 1),
+    ("Ip/InHdrErrors", 2),
+    ("Ip/InUnknownProtos", 2),
+    ("Ip/ReasmReqds", 3),
+    ("Ip/ReasmOKs", 1),
+    ("Icmp/InMsgs", 8 + 20 + 6 + 8),
+    ("Icmp/InErrors", 20 + 6 + 2),
+    ("Icmp/InDestUnreachs", 8 + 20),
+    ("Icmp/InTimeExcds", 2),
+    ("Icmp/InParmProbs", 2),
+    ("Udp/NoPorts", 1),
+    ("TcpExt/OutOfWindowIcmps", 8),
+    ("Hopscope/IcmpIgnored", 2),
+    ("Hopscope/AddressConflicts", 2),
+];
+
+fn counts(engines: &str) -> Result<()> {
+    namespace()?;
+    Way::Packet.make()?;
+    let own = ["--app=echo", "--port=7"];
+    let serving = Serving::of_engines(Way::Packet, &format!("--engines={engines}"), &own)?;
+    let stats = || -> Result<Value> {
+        let words = ["stack", "stats", "--json", "--control", serving.control()];
+        Ok(serde_json::from_str(
+            &hopscope(&words)?.expect_code(0)?.stdout,
+        )?)
+    };
+    let of = |stats: &Value, name: &str| counter(stats, &format!("/counters/{name}"));
+    let once = |name: &str, least: u64| -> Result<Value> {
+        let started = Instant::now();
+        loop {
+            let stats = stats()?;
+            if of(&stats, name) >= least {
+                return Ok(stats);
+            }
+            ensure!(
+                started.elapsed() < WATCHDOG,
+                "{name} below {least}: {stats}"
+            );
+        }
+    };
+    let connect = |_| TcpStream::connect((STACK, 7));
+    let streams: Vec<TcpStream> = (0..8).map(connect).collect::<Result<_, _>>()?;
+    once("Tcp/PassiveOpens", 8)?;
+    // The kernel says nothing more of its own.
+    std::fs::write("/proc/sys/net/ipv6/conf/far/disable_ipv6", "1")?;
+    let before = stats()?;
+    let ends = ["far", "near", KERNEL, STACK, KERNEL_V6, STACK_V6];
+    let mut sender = Command::new("/usr/bin/python3");
+    sender.arg("-B").arg(programs().join("stack/frames.py"));
+    sender.args(ends);
+    for stream in &streams {
+        sender.arg(stream.local_addr()?.port().to_string());
+    }
+    run(&mut sender)?.expect_code(0)?;
+    // The fragments are last, and each way between two engines keeps its order.
+    let last = of(&before, "Udp/NoPorts") + 1;
+    once("Udp/NoPorts", last)?;
+    let received = of(&before, "Ip/InReceives") + COUNTED[0].1;
+    let after = once("Ip/InReceives", received)?;
+    for (name, more) in COUNTED {
+        let counted = of(&after, name) - of(&before, name);
+        ensure!(counted == more, "{name}: {counted}, not {more}: {after}");
+    }
+    drop(streams);
+    serving.stop().map(drop)
+}
