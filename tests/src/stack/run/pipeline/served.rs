@@ -172,8 +172,8 @@ fn counts() -> Result<()> {
 /// Each connection that has ended was counted when it began: also what is shut down while it connects, and what is refused.
 fn ends_early() -> Result<()> {
     let instance = Instance::start(&[])?;
-    // Nobody has the address.
-    let shut = "s.connect_ex(('10.0.0.77', 9)); s.shutdown(2); s.close()";
+    // Nobody has the address; every other attempt is shut down, which fails it, and not only closed.
+    let shut = "s.connect_ex(('10.0.0.77', 9)); n % 2 and s.shutdown(2); s.close()";
     let refused = format!("s.setblocking(True); s.connect_ex(('{KERNEL}', 9)); s.close()");
     let sockets = "import socket\nfor n in range(8):\n s = socket.socket(); s.setblocking(False)";
     let program = format!("{sockets}\n {shut}\n s = socket.socket(); {refused}");
@@ -181,6 +181,6 @@ fn ends_early() -> Result<()> {
     let summary = instance.has_nothing_left()?;
     let of_all = |name: &str| of_all_engines(&summary, &format!("/app/{name}"));
     let (accepted, ended, failed) = (of_all("accepted")?, of_all("ended")?, of_all("failed")?);
-    ensure!((accepted, ended, failed) == (16, 8, 8), "{summary}");
+    ensure!((accepted, ended, failed) == (16, 4, 12), "{summary}");
     Ok(())
 }
