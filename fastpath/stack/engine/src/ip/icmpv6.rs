@@ -89,6 +89,8 @@ fn meaning(kind: u8, code: u8) -> (SocketError, bool) {
         (v6::UNREACHABLE, _) => (HostUnreachable, false),
         (v6::PACKET_TOO_BIG, _) => (MessageTooLong, false),
         (v6::TIME_EXCEEDED, _) => (HostUnreachable, false),
-        _ => (Protocol, true),
+        (v6::PARAMETER_PROBLEM, _) => (Protocol, true),
+        // Of a type that is not known, which ends nothing (icmpv6_err_convert in net/ipv6/icmp.c).
+        _ => (Protocol, false),
     }
 }

@@ -299,7 +299,10 @@ fn an_error_of_unknown_type_is_one_error() {
     let mut quoted = packet_v6(PEER_V6, protocol::TCP, 64, &[0x13, 0x88, 0, 80, 1, 2, 3, 4]);
     quoted[8..24].copy_from_slice(&OURS_V6.octets());
     let frame = v6(protocol::ICMPV6, &icmp_message(true, 100, 0, 0, &quoted));
-    assert!(matches!(net.receive(&frame), Input::Error(_)));
+    let Input::Error(told) = net.receive(&frame) else {
+        panic!("an error")
+    };
+    assert_eq!((told.error, told.hard), (SocketError::Protocol, false));
     assert_eq!(counted(&net), (2, 1));
 }
 
