@@ -1,12 +1,20 @@
 //! Turns while no thread of the program waits: a thread that watches the port as the last resort, and is parked while others do.
 use crate::kernel;
 use crate::say::say;
+use crate::sleeper::span_until;
+use crate::stack::now;
+use hopscope_stack_engine::Ns;
 use nix::libc;
 use nix::sys::signal::SigSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// 1: parked. A futex: a wake-up costs a system call when it is parked, and nothing otherwise.
 static PARKED: AtomicU32 = AtomicU32::new(0);
+/// So long its first user waits for the thread at most.
+const BEGINS_WITHIN: Ns = Ns::from_ms(50);
+/// 1: the thread is there. A futex.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+
 #[derive(Debug)]
 pub struct Ticker {
     /// The thread.
@@ -51,8 +59,23 @@ impl Ticker {
         // Signals are for the program's own threads.
         let before = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
         let builder = std::thread::Builder::new().name("hopscope".into());
-        match builder.stack_size(256 << 10).spawn(self.run) {
-            Ok(_) => self.runs = true,
+        BEGUN.store(0, Ordering::Relaxed);
+        let run = self.run;
+        let begin = move || {
+            BEGUN.store(1, Ordering::Relaxed);
+            kernel::futex_wake(&BEGUN, 1);
+            run();
+        };
+        match builder.stack_size(256 << 10).spawn(begin) {
+            Ok(_) => {
+                self.runs = true;
+                // What a thread allocates when it begins ends the program where there is no memory: it has that while this call waits.
+                // It takes the loader's lock for it, which this one may have (a constructor, in dlopen): not for ever.
+                let end = now() + BEGINS_WITHIN;
+                while BEGUN.load(Ordering::Relaxed) == 0 && now() < end {
+                    let _ = kernel::futex_wait(&BEGUN, 0, Some(span_until(end)));
+                }
+            }
             Err(error) => say(&format!(
                 "no thread for timers while the program computes: {error}"
             )),
