@@ -80,7 +80,7 @@ impl Stack {
     pub fn replace_port(&mut self, handed: &Handed, socket: OwnedFd) -> Result<(), StackError> {
         let inline = handed.inline().ok_or(StackError::Elsewhere)?;
         let port = inline.port.adopt(socket)?;
-        if let Some(old) = self.wait_fd() {
+        if let Some(old) = self.port_fd() {
             // Its owner closes it, which the program could not.
             table::set(old, Entry::Kernel);
         }
@@ -88,9 +88,13 @@ impl Stack {
         Ok(())
     }
 
+    pub fn port_fd(&self) -> Option<i32> {
+        self.port.wait_fd().map(|fd| fd.as_raw_fd())
+    }
+
+    /// What to wait on: nothing where its device is not up, which would make it ready all the time.
     pub fn wait_fd(&self) -> Option<i32> {
-        let fd = self.port.wait_fd().filter(|_| self.link == Link::Up);
-        fd.map(|fd| fd.as_raw_fd())
+        self.port_fd().filter(|_| self.link == Link::Up)
     }
 
     /// When there is something to do without a frame.
@@ -161,20 +165,23 @@ impl Stack {
     }
 
     fn mind_the_device(&mut self) {
+        if self.link == Link::Lost {
+            return;
+        }
         match (self.link, self.port.is_up()) {
-            (Link::Lost, _) | (Link::Up, Ok(true)) | (Link::Down, Ok(false)) => {}
+            (Link::Up, Ok(false)) => {
+                let name = self.device.clone();
+                self.breaks(PortError::Down { name });
+            }
             (Link::Down, Ok(true)) => {
                 self.link = Link::Up;
-                if let Some(port) = self.wait_fd() {
+                if let Some(port) = self.port_fd() {
                     // Takes its error, with which it would be ready for ever.
                     let _ = kernel::option(port, libc::SOL_SOCKET, libc::SO_ERROR);
                 }
                 say(&format!("{} is up again", self.device));
             }
-            (Link::Up, Ok(false)) => {
-                let name = self.device.clone();
-                self.breaks(PortError::Down { name });
-            }
+            (_, Ok(_)) => {}
             (_, Err(error)) => self.breaks(error),
         }
     }

@@ -393,7 +393,7 @@ impl State {
 
 /// The program cannot close it.
 fn keep(stack: &Stack) {
-    if let Some(port) = stack.wait_fd() {
+    if let Some(port) = stack.port_fd() {
         table::set(port, Entry::Internal);
     }
 }

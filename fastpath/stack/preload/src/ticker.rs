@@ -69,8 +69,8 @@ impl Ticker {
         match builder.stack_size(256 << 10).spawn(begin) {
             Ok(_) => {
                 self.runs = true;
-                // What a thread allocates when it begins ends the program where there is no memory: it has that while this call waits.
-                // It takes the loader's lock for it, which this one may have (a constructor, in dlopen): not for ever.
+                // A thread that begins without memory ends the program (__cxa_thread_atexit_impl in glibc): here there is some. It takes the
+                // loader's lock, which this thread has in a constructor under dlopen: not for ever.
                 let end = now() + BEGINS_WITHIN;
                 while BEGUN.load(Ordering::Relaxed) == 0 && now() < end {
                     let _ = kernel::futex_wait(&BEGUN, 0, Some(span_until(end)));

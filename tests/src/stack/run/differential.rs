@@ -115,7 +115,11 @@ pub(super) fn the_same_connects(start: Start<'_>) -> Result<()> {
 }
 
 /// So many lines, the first time.
-fn the_same_of_all(count: usize, on_kernel: &[&str], on_stack: &mut Command) -> Result<()> {
+pub(super) fn the_same_of_all(
+    count: usize,
+    on_kernel: &[&str],
+    on_stack: &mut Command,
+) -> Result<()> {
     let kernel = run(Command::new(on_kernel[0]).args(&on_kernel[1..]))?.expect_code(0)?;
     let stack = run(on_stack)?.expect_code(0)?;
     ensure!(kernel.stdout.lines().count() == count, "{}", kernel.stdout);

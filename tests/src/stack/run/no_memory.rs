@@ -36,18 +36,21 @@ fn program(own: &str) -> Result<Vec<String>> {
         .into())
 }
 
-/// What was connected before goes on, and most else; nothing ends the program.
+/// What was connected before goes on, and most else; nothing ends the program, and the end of the library's own memory is said.
 fn goes_on(on_the_stack: &mut Command) -> Result<()> {
     let out = run(on_the_stack)?.expect_code(0)?;
     let done = out.stdout.split(' ').nth(2).context("a count")?;
-    ensure!(done.parse::<u32>()? > 100, "{}{}", out.stdout, out.stderr);
+    ensure!(done.parse::<u32>()? > 200, "{}{}", out.stdout, out.stderr);
+    ensure!(out.stdout.contains(" 1 refused, 0 other"), "{}", out.stdout);
+    let said = out.stderr.matches("no memory left").count();
+    ensure!(said == 1, "{}", out.stderr);
     Ok(())
 }
 
 fn inline() -> Result<()> {
     cable()?;
     let on_kernel = program(KERNEL)?;
-    goes_on(Command::new(&on_kernel[0]).args(&on_kernel[1..]))?;
+    run(Command::new(&on_kernel[0]).args(&on_kernel[1..]))?.expect_code(0)?;
     goes_on(&mut on_the_stack(&[], &words(&program(STACK)?)))
 }
 

@@ -1,9 +1,9 @@
 //! Ports below 1024: who may bind them.
+use super::differential::the_same_of_all;
 use super::pipeline::instance::Instance;
 use super::running::{cable, on_the_stack, python, words};
 use crate::stack::cable::{KERNEL, STACK};
-use anyhow::{Result, ensure};
-use hopscope_tests::command::run;
+use anyhow::Result;
 use hopscope_tests::{Requirement, Suite};
 use std::process::Command;
 
@@ -15,17 +15,7 @@ pub(crate) fn register(suite: &mut Suite) {
 
 fn is_the_kernels(on_the_stack: &mut Command) -> Result<()> {
     let kernel = python("privileged.py", &[KERNEL]);
-    let kernel = run(Command::new(&kernel[0]).args(&kernel[1..]))?.expect_code(0)?;
-    let refused = kernel.stdout.matches("EACCES").count();
-    ensure!(refused == 4, "{}", kernel.stdout);
-    let stack = run(on_the_stack)?.expect_code(0)?;
-    ensure!(
-        stack.stdout == kernel.stdout,
-        "{}{}",
-        stack.stdout,
-        kernel.stdout
-    );
-    Ok(())
+    the_same_of_all(12, &words(&kernel), on_the_stack)
 }
 
 fn inline() -> Result<()> {

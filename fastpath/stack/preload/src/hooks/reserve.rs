@@ -2,6 +2,7 @@
 //! would do, or fail, ends the program. Reserved at the start, and untouched until then.
 //!
 //! What is in it is for calls under way, and for sockets that there are. New ones are refused ([`is_scarce`]).
+use crate::say::once;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -13,7 +14,7 @@ const GRANULES: usize = 1 << 15;
 const BYTES: usize = GRANULE * GRANULES;
 /// An engine's chunk of buffers: it goes on without, so that the rest is kept for what cannot.
 const CHUNK: usize = 4096;
-/// Another thread has the lock for some microseconds; a child of fork may have it for ever.
+/// Another thread has the lock for some microseconds; in a child, one that was not forked with it has it for ever.
 const TRIES: u32 = 1 << 20;
 
 struct Allocator;
@@ -41,9 +42,17 @@ static RESERVE: Reserve = Reserve {
     used: AtomicUsize::new(0),
 };
 
-/// Nothing is begun that holds memory for long.
+static SAID: AtomicBool = AtomicBool::new(false);
+
+/// Nothing is begun that holds memory for long, which is said once.
 pub fn is_scarce() -> bool {
-    RESERVE.used.load(Ordering::Relaxed) > GRANULES / 4
+    let is = RESERVE.used.load(Ordering::Relaxed) > GRANULES / 4;
+    if is {
+        once(&SAID, || {
+            "the program has no memory left: its new sockets are refused (ENOBUFS)".into()
+        });
+    }
+    is
 }
 
 impl Reserve {

@@ -169,6 +169,9 @@ pub(super) unsafe extern "C-unwind" fn accept4(
     if instance::datagrams::name(fd).is_some() {
         return fail(libc::EOPNOTSUPP) as c_int;
     }
+    if reserve::is_scarce() {
+        return fail(libc::ENOBUFS) as c_int;
+    }
     let mut peer = Vec::new();
     match call(fd, |state, index| state.accept(index, fd, flags, &mut peer)) {
         Some(new) => {
