@@ -131,7 +131,7 @@ pub struct RecordArgs {
     no_calibration: bool,
     /// Wait for all earlier instructions before each timestamp (lfence): exact short calls, at a higher cost
     ///
-    /// Without it many Intel processors stamp the end of a call before its body is done; the report says by how much.
+    /// Without it many processors stamp the end of a call before its body is done; the report says by how much.
     #[arg(long, conflicts_with = "empty_probes")]
     ordered_stamps: bool,
     /// Measure the probe cost in the target after recording (100ms … 60s; 1s if bare)

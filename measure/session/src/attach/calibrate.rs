@@ -1,6 +1,7 @@
 //! What a probe costs on this machine: measured on a child of our own, by the same attach that
 //! the targets get.
 mod counters;
+mod readings;
 
 use super::AttachRequest;
 use crate::error::{Context, Error, Result, in_one_line, refuse};
@@ -8,8 +9,7 @@ use hopscope_calibration::{FUNCTIONS, IN_TURN, PIPELINE, PIPELINE_LOOP, RECORDS_
 use hopscope_event::layout::{self, OFF};
 use hopscope_event::ring::{Position, Visit};
 use hopscope_event::{
-    FunctionId, FusedCost, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, Record, RecordKind,
-    RecordingMeta,
+    FunctionId, FusedCost, MemoryBoundCost, ProbeCost, ProcessEntry, ProcessIx, RecordingMeta,
 };
 use hopscope_probe::counters::clock_sync;
 use hopscope_probe::live::install::{InstallOptions, Installed, Stores, install};
@@ -24,6 +24,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 pub const CALIBRATION: &str = "__calibrate";
 
 pub(crate) use counters::with_counters;
+use readings::{Measured, ahead, read, read_fused, ticks};
 
 struct Loops {
     child: Child,
@@ -195,8 +196,8 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         let bare = bare[which][1];
         measured.push(Some(Measured {
             read: read(&records)?,
-            bare: ticks_of(bare),
-            pair: probed.map(|ticks| ((ticks - bare).max(0) as u64 + 500) / 1000),
+            bare,
+            pair: probed.map(|probed| ticks(probed - bare)),
         }));
     }
     let mut fused = None;
@@ -228,7 +229,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         least(leaf.pair, chain.pair),
     );
     let fused = fused.map(|thousandths| {
-        let [mean, high] = thousandths.map(|t| (t.max(0) as u64 + 500) / 1000);
+        let [mean, high] = thousandths.map(ticks);
         // Where these calls lie, and among what, decides how much of it is hidden by what they wait for: all of it may be. More than
         // others they do not cost.
         FusedCost {
@@ -262,20 +263,6 @@ fn go_round(loops: &mut Loops, ring_records: u64) -> Result<()> {
     Ok(())
 }
 
-/// How much of a body may not be done yet when its exit's clock is read: `rdtsc` does not wait for what is before it
-/// (Intel SDM vol. 2, RDTSC), and on many processors the exit's runs ahead of its body as far as their window reaches.
-/// That is as long as a lookup's misses in turn. 0 where it waits.
-fn ahead(chain: Measured, lookups: Option<([i64; 3], Measured)>) -> u64 {
-    if chain.read[1] * 4 >= chain.bare * 3 {
-        return 0;
-    }
-    let of_chain = chain.bare.saturating_sub(chain.read[0]);
-    let of_lookup = lookups.map_or(0, |(in_turn, lookup)| {
-        ticks_of(in_turn[1]).saturating_sub(lookup.read[0])
-    });
-    of_chain.max(of_lookup)
-}
-
 /// What such a call waits for anyway may hide all of it, and in a loop of nothing else it hides nothing:
 /// half of that is taken. Where the detour hinders what it lies among, it may be twice that; among misses its
 /// instructions take the place of others in the processor's window, so that fewer misses are under way at once.
@@ -295,64 +282,4 @@ fn switched_off(installed: &Installed, loops: &mut Loops, bare: &[[i64; 3]]) -> 
     let [_, middle, high] = added(0)?;
     let of_misses = if bare.len() > 2 { added(2)?[1] } else { 0 };
     Ok([0, middle.div_ceil(2), 2 * high.max(of_misses)])
-}
-
-/// Of a loop, in ticks a call.
-#[derive(Clone, Copy)]
-struct Measured {
-    /// Without probes.
-    bare: u64,
-    /// Between the call's own stamps.
-    read: [u64; 3],
-    pair: [u64; 3],
-}
-
-impl Measured {
-    /// What a call reads between its own stamps beyond what it takes.
-    fn bias(&self) -> [u64; 3] {
-        self.read.map(|ticks| ticks.saturating_sub(self.bare))
-    }
-}
-
-fn ticks_of(thousandths: i64) -> u64 {
-    thousandths as u64 / 1000
-}
-
-/// What calls that have the stamp of the exit before them read, in thousandths of a tick: means of [`AT_ONCE`] in a row, since all
-/// of their time is in sums and a clock may have steps; all, and highest tenth. `None`: there are not enough.
-fn read_fused(records: &[Record], id: FunctionId) -> Option<[i64; 2]> {
-    const AT_ONCE: usize = 1000;
-    let ended = records.windows(3).filter(|w| {
-        let kinds = [w[0].kind(), w[1].kind(), w[2].kind()];
-        let (entry, exit) = (RecordKind::Entry, RecordKind::Exit);
-        kinds == [Some(exit), Some(entry), Some(exit)]
-            && w[1].function() == id
-            && w[1].tsc == w[0].tsc
-    });
-    let read: Vec<u64> = ended.map(|w| w[2].tsc.saturating_sub(w[1].tsc)).collect();
-    let mut means: Vec<i64> = read
-        .chunks_exact(AT_ONCE)
-        .map(|chunk| (chunk.iter().sum::<u64>() * 1000 / AT_ONCE as u64) as i64)
-        .collect();
-    means.sort_unstable();
-    let n = means.len();
-    // Half of them lie around the middle: what interrupted the others is not the probes'.
-    let middle = means
-        .get(n / 4..(3 * n).div_ceil(4))
-        .filter(|middle| !middle.is_empty())?;
-    let mean = middle.iter().sum::<i64>() / middle.len() as i64;
-    Some([mean, means[n * 9 / 10]])
-}
-
-fn read(records: &[Record]) -> Result<[u64; 3]> {
-    let mut read: Vec<u64> = records
-        .windows(2)
-        .filter(|w| w[0].kind() == Some(RecordKind::Entry) && w[1].kind() == Some(RecordKind::Exit))
-        .map(|w| w[1].tsc.saturating_sub(w[0].tsc))
-        .collect();
-    if read.len() < 1000 {
-        refuse!("only {} measured calls to calibrate with", read.len());
-    }
-    read.sort_unstable();
-    Ok([5, 50, 90].map(|percent| read[read.len() * percent / 100]))
 }
