@@ -33,5 +33,6 @@ pub use offload::{Accepts, Offload};
 pub use packet::{PacketOptions, PacketPort};
 pub use port::{Capabilities, Counters, Fill, Frame, Outgoing, PacketIo, Visit};
 pub use scattered::{Arrived, PARTS_MAX, Scattered, SendStatus};
+pub use sys::FilterStep;
 pub use tap::{TapOptions, TapPort};
 pub use xdp::{XdpMode, XdpOptions, XdpPort};

@@ -3,7 +3,9 @@ use crate::clock::tsc_now;
 use crate::lengths::{ETHERNET_HDR_LEN, GSO_FRAME_LEN, VLAN_TAG_LEN, packet_len};
 use crate::link::{Link, is_up_by, mtu_of};
 use crate::sys::{self, Interface, PACKET_HDR_LEN, Popped, Received, RxRing, SendBatch};
-use crate::{Capabilities, Counters, Direction, Fill, Frame, PacketIo, PortError, Visit};
+use crate::{
+    Capabilities, Counters, Direction, Fill, FilterStep, Frame, PacketIo, PortError, Visit,
+};
 use nix::libc;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,7 +14,9 @@ const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_FANOUT: libc::c_int = 18;
-const PACKET_FANOUT_HASH: libc::c_int = 0;
+const PACKET_FANOUT_CBPF: libc::c_int = 6;
+/// Since Linux 6.2: what the group's sockets have set of PACKET_IGNORE_OUTGOING is not the group's.
+const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: libc::c_int = 0x4000;
 /// Fragments go where their whole packet would.
 const PACKET_FANOUT_FLAG_DEFRAG: libc::c_int = 0x8000;
 
@@ -29,7 +33,8 @@ pub struct PacketOptions {
     /// Frames up to 64 KiB, to be segmented by the kernel or merged by it. Without it they are
     /// cut to the device's MTU and counted.
     pub gso: bool,
-    /// Ports of one device with the same number share its frames, by flow: each frame is received by one of them.
+    /// Ports of one device with the same number share its frames: each is received by one of them, the first unless
+    /// [`PacketPort::steer`] says otherwise.
     pub fanout: Option<u16>,
     /// Past the device's queueing discipline, straight to the driver. The kernel does not segment
     /// on this way: it drops what the device cannot segment itself, and `send_failed` counts it.
@@ -113,6 +118,9 @@ impl PacketPort {
         set(PACKET_VNET_HDR, 1)?;
         set(PACKET_IGNORE_OUTGOING, 1)?;
         set(PACKET_QDISC_BYPASS, options.qdisc_bypass.into())?;
+        if options.fanout.is_some() {
+            sys::filter_outgoing(socket.as_fd()).map_err(failed("setting up the packet socket"))?;
+        }
         let mut ring = None;
         if options.direction != Direction::Send {
             let made = RxRing::new(socket.as_fd(), options.received(max_frame_len));
@@ -124,7 +132,8 @@ impl PacketPort {
         };
         sys::bind_packet(socket.as_fd(), index, protocol).map_err(failed("binding to it"))?;
         if let Some(group) = options.fanout {
-            let how = PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_DEFRAG;
+            let how =
+                PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_IGNORE_OUTGOING | PACKET_FANOUT_FLAG_DEFRAG;
             set(PACKET_FANOUT, how << 16 | libc::c_int::from(group))?;
         }
         let batch = (options.direction != Direction::Receive).then(|| Pending {
@@ -174,6 +183,16 @@ impl PacketPort {
             takes_less: false,
             counters: Counters::default(),
         })
+    }
+
+    /// Which port of its fanout group receives a frame: what `program` returns, modulo their number, by the order in which they were opened.
+    /// It runs on each frame; loads at `SKF_NET_OFF` are of the packet behind the Ethernet header (Linux net/packet/af_packet.c).
+    ///
+    /// # Errors
+    /// It has no group, or the kernel does not take the program.
+    pub fn steer(&self, program: &[FilterStep]) -> Result<(), PortError> {
+        sys::steer_fanout(self.socket.as_fd(), program)
+            .map_err(|e| PortError::device(&self.name, "steering frames", e))
     }
 
     /// Hands over what is pending until the kernel has no room. `sendmmsg` says why a frame failed

@@ -119,7 +119,7 @@ impl ConnectArgs {
 pub fn run(args: &ConnectArgs) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     let stop = Stop::at_signals()?;
-    let devices = args.link.open(1)?;
+    let devices = args.link.open(1, false)?;
     let recording = args.output.as_deref();
     let recording = recording.map(|path| events::begin(path, &host::meta(), 1));
     let (events, file) = recording.transpose()?.unzip();

@@ -71,13 +71,18 @@ pub(super) fn parse_prefix(text: &str) -> Result<Address, String> {
 
 impl LinkArgs {
     /// A device for each engine.
-    pub(super) fn open(&self, engines: u16) -> anyhow::Result<Vec<Device>> {
+    pub(super) fn open(
+        &self,
+        engines: u16,
+        datagrams_at_first: bool,
+    ) -> anyhow::Result<Vec<Device>> {
         self.check()?;
         let addresses: Vec<IpAddr> = self.addr.iter().map(|a| a.address).collect();
         let wanted = Wanted {
             offload: !self.no_offload,
             mac: self.mac,
             mtu: self.mtu,
+            datagrams_at_first,
         };
         netns::within(self.netns.as_deref(), || {
             let devices = device::open(&self.interface, engines, &addresses, wanted)?;

@@ -179,7 +179,7 @@ fn inline(args: &RunArgs) -> anyhow::Result<HandedInline> {
             args.link.interface
         );
     };
-    let devices = args.link.open(1)?;
+    let devices = args.link.open(1, false)?;
     let device = devices.first().context("no device")?;
     let socket = device
         .port

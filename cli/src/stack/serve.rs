@@ -171,7 +171,8 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = Stop::at_signals()?;
     let user = args.user.as_deref().map(RunAs::named).transpose()?;
-    let devices = args.link.open(args.engines)?;
+    let datagrams_at_first = args.app.is_none();
+    let devices = args.link.open(args.engines, datagrams_at_first)?;
     let mtu = devices.first().map_or(0, |device| device.mtu.get());
     let kept = devices
         .first()
@@ -192,7 +193,6 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
             (None, None) => unreachable!("an engine without programs"),
         }
     };
-    let datagrams_at_first = args.app.is_none();
     let (mut instances, mails) = running::start(&args.link, devices, log, app, datagrams_at_first)?;
     // Its logs alone keep the file open.
     drop(events);

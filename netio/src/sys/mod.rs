@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod bpf;
+mod filter;
 mod ingress;
 mod interface;
 mod long_frames;
@@ -16,6 +17,8 @@ mod vnet;
 mod xsk;
 
 pub(crate) use bpf::{Redirect, XDP_FLAGS_DRV_MODE, XDP_FLAGS_SKB_MODE};
+pub use filter::FilterStep;
+pub(crate) use filter::{filter_outgoing, steer_fanout};
 pub(crate) use ingress::drop_packets_to;
 pub(crate) use interface::{Interface, device_is_up, device_mtu};
 pub(crate) use mmsg::SendBatch;

@@ -1,10 +1,11 @@
-//! What is of no connection counts once, however many engines are on the device.
-use super::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, Way, namespace};
+//! What is of no connection counts once, however many engines are on the device, and what they send themselves never.
+use super::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, Way, namespace, whole};
 use super::serving::{Serving, counter};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
 use hopscope_tests::{Requirement, Suite, hopscope, programs};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,6 +19,40 @@ pub(crate) fn register(suite: &mut Suite) {
     suite.case("stack::each_frame_counts_once_over_engines", needs, || {
         counts("3")
     });
+    suite.case(
+        "stack::engines_do_not_hear_themselves",
+        &[Netns],
+        hears_nothing_of_its_own,
+    );
+}
+
+/// Where the kernel segments for a device that does not, its segments are of no socket, and a group's sockets would receive them.
+fn hears_nothing_of_its_own() -> Result<()> {
+    const BODY: usize = 400_000;
+    namespace()?;
+    Way::Packet.make()?;
+    whole("near")?;
+    let own = [format!("--app=http:{BODY}"), "--port=80".into()];
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let serving = Serving::of_engines(Way::Packet, "--engines=3", &own)?;
+    for stack in [STACK, STACK_V6].repeat(4) {
+        let mut stream = TcpStream::connect((stack, 80))?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        ensure!(answer.len() > BODY, "{}", answer.len());
+    }
+    let words = ["stack", "stats", "--json", "--control", serving.control()];
+    let stats: Value = serde_json::from_str(&hopscope(&words)?.expect_code(0)?.stdout)?;
+    ensure!(counter(&stats, "/counters/Tcp/OutSegs") as usize > 8 * BODY / 1_500);
+    ensure!(
+        counter(&stats, "/counters/Hopscope/FramesForeign") == 0,
+        "{stats}"
+    );
+    // Answers of neighbours, which several may need.
+    let passed_on = counter(&stats, "/share/received");
+    ensure!(passed_on <= 20, "{passed_on} passed on: {stats}");
+    serving.stop().map(drop)
 }
 
 /// How much more than before there is behind the frames of `frames.py`, with the kernel's meaning of each.

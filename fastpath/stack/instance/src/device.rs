@@ -1,5 +1,5 @@
 //! A port with what the engine has to know of it.
-use crate::{InstanceError, LinkMtu, claim};
+use crate::{InstanceError, LinkMtu, claim, steering};
 use hopscope_netio::{
     Accepts, DeviceInfo, Kept, OpenOptions, PacketIo, PacketOptions, PacketPort, PortError,
     PortName, TapOptions, TapPort,
@@ -40,6 +40,8 @@ pub struct Wanted {
     /// In place of the device's.
     pub mac: Option<[u8; 6]>,
     pub mtu: Option<u16>,
+    /// Of several engines the first has all datagrams.
+    pub datagrams_at_first: bool,
 }
 
 /// Opens `name` for as many engines, each with a port of its own, in the calling thread's network namespace. `first` is an
@@ -59,7 +61,7 @@ pub fn open(
             return Err(InstanceError::AddressInUse { address, device });
         }
     }
-    let ports = ports(name, engines, wanted.offload)?;
+    let ports = ports(name, engines, wanted)?;
     let claims = name.device().map(|device| claim::all(device, addresses));
     let claims = claims.transpose()?.unwrap_or_default();
     let info = name.device().map(DeviceInfo::of).transpose()?;
@@ -108,8 +110,9 @@ pub fn open(
 fn ports(
     name: &PortName,
     engines: u16,
-    offload: bool,
+    wanted: Wanted,
 ) -> Result<Vec<Box<dyn PacketIo>>, InstanceError> {
+    let offload = wanted.offload;
     match name {
         PortName::Tap { name } => {
             let options = TapOptions {
@@ -137,11 +140,13 @@ fn ports(
                 receive_frames: RECEIVE_FRAMES,
                 ..defaults
             };
-            let port = |_| {
-                let port = PacketPort::open(device, options)?;
-                Ok(Box::new(port) as Box<dyn PacketIo>)
-            };
-            (0..engines).map(port).collect()
+            let ports: Vec<PacketPort> = (0..engines)
+                .map(|_| PacketPort::open(device, options))
+                .collect::<Result<_, _>>()?;
+            if let (Some(port), true) = (ports.first(), engines > 1) {
+                port.steer(&steering::program(wanted.datagrams_at_first))?;
+            }
+            Ok(ports.into_iter().map(|port| Box::new(port) as _).collect())
         }
         _ if engines > 1 => Err(InstanceError::Queues { engines }),
         name => Ok(vec![name.open(OpenOptions {

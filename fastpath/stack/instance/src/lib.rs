@@ -27,6 +27,7 @@ pub mod run;
 pub mod share;
 mod show;
 pub mod sockets;
+mod steering;
 pub mod unseen;
 
 pub use app::App;

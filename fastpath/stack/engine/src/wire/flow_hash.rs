@@ -1,6 +1,11 @@
 //! Which of several engines on one device has a connection.
 use std::net::{IpAddr, SocketAddr};
 
+/// What the hash begins with, and how a word is mixed in.
+pub const SEED: u32 = 0x9e37_79b9;
+pub const MULTIPLIER: u32 = 0x85eb_ca6b;
+pub const SHIFT: u32 = 15;
+
 /// Of a packet that `peer` sends to `local`: engine `flow_hash % engines` has the connection.
 ///
 /// A function of the packet's 32-bit words alone, without a key, so that a filter in the kernel (classic BPF for
@@ -17,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 /// headers has its ports after them. A peer can choose which engine it loads, by its ports; that is all it learns.
 #[must_use]
 pub fn flow_hash(peer: SocketAddr, local: SocketAddr) -> u32 {
-    let hash = address(address(0x9e37_79b9, peer.ip()), local.ip());
+    let hash = address(address(SEED, peer.ip()), local.ip());
     let ports = u32::from(peer.port()) << 16 | u32::from(local.port());
     // The last word lets the lowest bits depend on the highest of the ports.
     word(word(hash, ports), 0)
@@ -34,8 +39,8 @@ fn address(hash: u32, address: IpAddr) -> u32 {
 }
 
 fn word(hash: u32, word: u32) -> u32 {
-    let hash = (hash ^ word).wrapping_mul(0x85eb_ca6b);
-    hash ^ hash >> 15
+    let hash = (hash ^ word).wrapping_mul(MULTIPLIER);
+    hash ^ hash >> SHIFT
 }
 
 #[cfg(test)]
