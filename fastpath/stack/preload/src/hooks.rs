@@ -16,6 +16,7 @@ mod files;
 mod first_thread;
 mod instance;
 mod io_uring;
+mod jumps;
 mod limit;
 mod lock;
 mod memory;

@@ -2,6 +2,7 @@
 use crate::description::Kind;
 use crate::kernel;
 use crate::say::once;
+use crate::sleep::nobody_sleeps;
 use crate::state::State;
 use hopscope_stack_engine::{SocketError, SocketKind, TcpState};
 use nix::libc;
@@ -106,6 +107,7 @@ impl State {
         self.ticker_leads = false;
         // Threads that slept are the parent's.
         self.sleepers.clear();
+        nobody_sleeps();
         let asleep: Vec<u32> = self
             .each()
             .filter(|(_, d)| d.pins > 0)

@@ -2,15 +2,34 @@
 //! one is rung to take its place.
 use crate::kernel;
 use crate::numbers::out_of_the_way;
-use crate::sleeper::{Nap, Sleeper, watch};
+use crate::sleeper::{Nap, Sleeper, Whose, watch};
 use crate::state::State;
 use crate::table::{self, Entry};
 use hopscope_stack_engine::Ns;
 use nix::libc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many there are, for whoever asks without the lock.
+static ASLEEP: AtomicUsize = AtomicUsize::new(0);
+
+pub fn somebody_sleeps() -> bool {
+    ASLEEP.load(Ordering::Relaxed) > 0
+}
+
+/// A child has none of them.
+pub fn nobody_sleeps() {
+    ASLEEP.store(0, Ordering::Relaxed);
+}
 
 impl State {
     /// From now on events on `on` ring. `Err`: no descriptor for a doorbell.
-    pub fn fall_asleep(&mut self, on: Vec<u32>, until: Option<Ns>) -> Result<Nap, i32> {
+    pub fn fall_asleep(
+        &mut self,
+        on: Vec<u32>,
+        until: Option<Ns>,
+        whose: Whose,
+    ) -> Result<Nap, i32> {
         let bell = match self.bells.pop() {
             Some(bell) => bell,
             None => self.internal(kernel::eventfd()?)?,
@@ -24,7 +43,9 @@ impl State {
             bell,
             rung: false,
             on,
+            whose,
         };
+        ASLEEP.fetch_add(1, Ordering::Relaxed);
         let index = match self.sleepers.iter().position(Option::is_none) {
             Some(index) => {
                 self.sleepers[index] = Some(sleeper);
@@ -73,6 +94,7 @@ impl State {
         let Some(sleeper) = self.sleepers.get_mut(index as usize).and_then(Option::take) else {
             return;
         };
+        ASLEEP.fetch_sub(1, Ordering::Relaxed);
         for description in &sleeper.on {
             if let Some(description) = self.description_mut(*description) {
                 description.sleepers.retain(|other| *other != index);
@@ -89,6 +111,27 @@ impl State {
             match self.sleepers.iter().position(Option::is_some) {
                 Some(other) => self.ring(other as u32),
                 None => self.ticker.wake(),
+            }
+        }
+    }
+
+    pub fn sleeps(&self, thread: usize) -> bool {
+        let mut sleepers = self.sleepers.iter().flatten();
+        sleepers.any(|sleeper| sleeper.whose.thread == thread)
+    }
+
+    /// A thread's handler has left its calls whose frames are there: they sleep no more.
+    pub fn jumped_out(&mut self, thread: usize, frames: Range<usize>) {
+        let sleepers = self.sleepers.iter().enumerate();
+        let left: Vec<(u32, Option<u32>)> = sleepers
+            .filter_map(|(index, sleeper)| Some((index as u32, sleeper.as_ref()?.whose)))
+            .filter(|(_, whose)| whose.thread == thread && frames.contains(&whose.frame))
+            .map(|(index, whose)| (index, whose.pin))
+            .collect();
+        for (sleeper, pin) in left {
+            self.wake_up(sleeper);
+            if let Some(description) = pin {
+                self.unpin(description);
             }
         }
     }

@@ -9,6 +9,18 @@ pub struct Sleeper {
     pub bell: i32,
     pub rung: bool,
     pub on: Vec<u32>,
+    pub whose: Whose,
+}
+
+/// Where a call sleeps: what a signal's handler that leaves it by longjmp(3) leaves behind is found by that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whose {
+    /// Its thread pointer.
+    pub thread: usize,
+    /// An address in its frame: what is called from there has lower ones.
+    pub frame: usize,
+    /// What it has pinned beside what it sleeps on.
+    pub pin: Option<u32>,
 }
 
 /// What a sleeper goes to bed with.

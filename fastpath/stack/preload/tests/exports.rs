@@ -12,6 +12,7 @@ const HOOKS: &str = "
     fdopen fileno fileno_unlocked dprintf vdprintf __dprintf_chk __vdprintf_chk
     close fclose freopen freopen64 close_range closefrom dup dup2 dup3 fcntl fcntl64 ioctl
     vfork execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp _exit _Exit pthread_exit syscall
+    longjmp _longjmp siglongjmp __longjmp_chk
     io_uring_queue_init io_uring_queue_init_params io_uring_queue_init_mem io_uring_setup
     __connect __select __vfork __read __write __close __send __dup2 __fcntl __poll
     __read_chk __recv_chk __recvfrom_chk __poll_chk __ppoll_chk";

@@ -2,7 +2,7 @@
 use super::limit::Limit;
 use super::lock;
 use super::signals::Held;
-use super::wait::{bed, doze};
+use super::wait::{bed, doze, here};
 use crate::kernel;
 use crate::sleeper::{Nap, watch};
 use crate::state::State;
@@ -52,6 +52,7 @@ pub unsafe fn poll_both(
     limit: Limit,
     mask: *const sigset_t,
 ) -> Result<i32, i32> {
+    let whose = here();
     let held = (!matches!(limit, Limit::Now)).then(Held::new);
     let mask = held.as_ref().map_or(mask, |held| held.mask(mask));
     loop {
@@ -81,7 +82,7 @@ pub unsafe fn poll_both(
                 return Ok(None);
             }
             let theirs = kernels(state, fds);
-            let nap = state.fall_asleep(ours, limit.at())?;
+            let nap = state.fall_asleep(ours, limit.at(), whose)?;
             Ok::<_, i32>(Some((nap, theirs)))
         })??;
         let Some((mut nap, theirs)) = nap else {

@@ -4,7 +4,7 @@ use super::limit::{Limit, end};
 use super::memory::{fail, is_nowhere};
 use super::naming::fresh;
 use super::signals::Held;
-use super::wait::{bed, doze};
+use super::wait::{bed, doze, here};
 use super::{lock, real};
 use crate::kernel;
 use crate::sleeper::{Nap, watch};
@@ -106,6 +106,7 @@ unsafe fn epoll_both(
     if is_nowhere(events) {
         return Err(libc::EFAULT);
     }
+    let whose = here();
     let most = most as usize;
     let held = (!matches!(limit, Limit::Now)).then(Held::new);
     let mask = held.as_ref().map_or(mask, |held| held.mask(mask));
@@ -156,7 +157,7 @@ unsafe fn epoll_both(
             if state.epoll_may_be_ready(index) {
                 return Ok::<Option<Nap>, i32>(None);
             }
-            let mut nap = state.fall_asleep(vec![index], limit.at())?;
+            let mut nap = state.fall_asleep(vec![index], limit.at(), whose)?;
             nap.fds.push(watch(epoll, libc::POLLIN));
             let parts = state.epoll_kernel_parts(index);
             nap.fds

@@ -37,7 +37,8 @@ pub fn is_filled() -> bool {
 /// A fault of this library: nothing of the stack works any more.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-fn thread() -> usize {
+/// Of the calling thread: its thread pointer.
+pub fn thread() -> usize {
     let pointer;
     // SAFETY: the ABI has the thread's own address at its thread pointer.
     unsafe {

@@ -1,5 +1,5 @@
 //! fork, and the end of a process.
-use super::wait::{bed, doze};
+use super::wait::{bed, doze, here};
 use super::{first_thread, lock, real};
 use crate::kernel;
 use crate::stack::now;
@@ -68,6 +68,7 @@ pub(super) unsafe extern "C-unwind" fn _Exit(code: c_int) -> ! {
 
 /// SO_LINGER: until all is acknowledged.
 pub fn linger(fd: c_int, until: Ns) {
+    let whose = here();
     loop {
         let nap = lock::with(|state| {
             state.turn();
@@ -76,7 +77,7 @@ pub fn linger(fd: c_int, until: Ns) {
                 return None;
             }
             let index = state.lingering(fd)?;
-            state.fall_asleep(vec![index], Some(until)).ok()
+            state.fall_asleep(vec![index], Some(until), whose).ok()
         });
         let Ok(Some(mut nap)) = nap else {
             return;

@@ -26,6 +26,16 @@ fn find(at: &AtomicPtr<c_void>, name: &'static str) -> *mut c_void {
     found
 }
 
+/// What `name`, which ends with 0, is behind this library; kept in `at`.
+#[inline]
+pub fn symbol(at: &AtomicPtr<c_void>, name: &'static str) -> *mut c_void {
+    let found = at.load(Ordering::Relaxed);
+    match found.is_null() {
+        true => find(at, name),
+        false => found,
+    }
+}
+
 /// With `--trace`: whoever looks at system calls from outside sees by the mark that a hook has this one made.
 #[cold]
 #[inline(never)]
@@ -47,10 +57,7 @@ macro_rules! real {
         #[inline]
         pub unsafe fn $name($($arg: $kind),*) -> $out {
             static AT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-            let mut found = AT.load(Ordering::Relaxed);
-            if found.is_null() {
-                found = find(&AT, concat!(stringify!($name), "\0"));
-            }
+            let found = symbol(&AT, concat!(stringify!($name), "\0"));
             // SAFETY: the symbol of that name has this signature.
             let call: unsafe extern "C-unwind" fn($($kind),*) -> $out = unsafe { std::mem::transmute(found) };
             if TRACE.load(Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 use super::signals::Held;
 use super::{lock, memory, real};
 use crate::kernel;
-use crate::sleeper::{Nap, span_until, watch};
+use crate::sleeper::{Nap, Whose, span_until, watch};
 use crate::stack::now;
 use crate::state::State;
 use crate::step::Step;
@@ -45,6 +45,7 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
         Entry::Internal => return Some(memory::fail(libc::EBADF)),
         Entry::Ours(_) => {}
     }
+    let whose = here();
     let mut pin = Pin(None);
     let mut until = None;
     let mut interrupted = false;
@@ -101,7 +102,14 @@ pub fn call(fd: c_int, mut attempt: impl FnMut(&mut State, u32) -> Step) -> Opti
                 description.pins += 1;
                 pin.0 = Some(index);
             }
-            match state.fall_asleep(vec![index], until) {
+            match state.fall_asleep(
+                vec![index],
+                until,
+                Whose {
+                    pin: pin.0,
+                    ..whose
+                },
+            ) {
                 Ok(mut nap) => {
                     nap.fds.extend(kernel.map(|fd| watch(fd, libc::POLLIN)));
                     Next::Sleep(nap)
@@ -143,6 +151,21 @@ pub unsafe fn doze(nap: &mut Nap, mask: *const libc::sigset_t) -> Result<i32, i3
         return Err(unsafe { *libc::__errno_location() });
     }
     Ok(ready)
+}
+
+/// For sleeps of the calling function, where it is inlined.
+#[inline(always)]
+pub fn here() -> Whose {
+    let frame;
+    // SAFETY: reads a register.
+    unsafe {
+        std::arch::asm!("mov {}, rsp", out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    Whose {
+        thread: lock::thread(),
+        frame,
+        pin: None,
+    }
 }
 
 /// Takes a sleeper out of bed at the end of a scope.
