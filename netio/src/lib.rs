@@ -30,7 +30,7 @@ pub use kept::Kept;
 pub use memory::{MemoryOptions, MemoryPort, WhenFull, memory_loop, memory_pair};
 pub use name::{NotAPort, OpenOptions, PortName};
 pub use offload::{Accepts, Offload};
-pub use packet::{PacketOptions, PacketPort};
+pub use packet::{Fanout, PacketOptions, PacketPort};
 pub use port::{Capabilities, Counters, Fill, Frame, Outgoing, PacketIo, Visit};
 pub use scattered::{Arrived, PARTS_MAX, Scattered, SendStatus};
 pub use sys::FilterStep;

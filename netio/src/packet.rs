@@ -15,6 +15,8 @@ const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 const PACKET_FANOUT: libc::c_int = 18;
 const PACKET_FANOUT_CBPF: libc::c_int = 6;
+/// The kernel chooses a number that no other group of this network namespace has.
+const PACKET_FANOUT_FLAG_UNIQUEID: libc::c_int = 0x2000;
 /// Since Linux 6.2: what the group's sockets have set of PACKET_IGNORE_OUTGOING is not the group's.
 const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: libc::c_int = 0x4000;
 /// Fragments go where their whole packet would.
@@ -22,6 +24,14 @@ const PACKET_FANOUT_FLAG_DEFRAG: libc::c_int = 0x8000;
 
 /// Of frames that have a slot of 2 KiB for themselves, where there are longer ones: a full one of Ethernet, with a tag.
 const SHORT_FRAME_LEN: usize = 1_500 + ETHERNET_HDR_LEN + VLAN_TAG_LEN;
+
+/// Ports of one device that share its frames: each is received by one of them, the first unless [`PacketPort::steer`] says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fanout {
+    New,
+    /// That of an open port, by [`PacketPort::fanout`].
+    Join(u16),
+}
 
 #[derive(Debug, Clone, Copy)]
 pub struct PacketOptions {
@@ -33,9 +43,7 @@ pub struct PacketOptions {
     /// Frames up to 64 KiB, to be segmented by the kernel or merged by it. Without it they are
     /// cut to the device's MTU and counted.
     pub gso: bool,
-    /// Ports of one device with the same number share its frames: each is received by one of them, the first unless
-    /// [`PacketPort::steer`] says otherwise.
-    pub fanout: Option<u16>,
+    pub fanout: Option<Fanout>,
     /// Past the device's queueing discipline, straight to the driver. The kernel does not segment
     /// on this way: it drops what the device cannot segment itself, and `send_failed` counts it.
     pub qdisc_bypass: bool,
@@ -134,7 +142,11 @@ impl PacketPort {
         if let Some(group) = options.fanout {
             let how =
                 PACKET_FANOUT_CBPF | PACKET_FANOUT_FLAG_IGNORE_OUTGOING | PACKET_FANOUT_FLAG_DEFRAG;
-            set(PACKET_FANOUT, how << 16 | libc::c_int::from(group))?;
+            let (how, number) = match group {
+                Fanout::New => (how | PACKET_FANOUT_FLAG_UNIQUEID, 0),
+                Fanout::Join(number) => (how, number),
+            };
+            set(PACKET_FANOUT, how << 16 | libc::c_int::from(number))?;
         }
         let batch = (options.direction != Direction::Receive).then(|| Pending {
             batch: SendBatch::new(options.send_frames.max(1), PACKET_HDR_LEN + max_frame_len),
@@ -183,6 +195,16 @@ impl PacketPort {
             takes_less: false,
             counters: Counters::default(),
         })
+    }
+
+    /// The number of its fanout group.
+    ///
+    /// # Errors
+    /// As getsockopt(2).
+    pub fn fanout(&self) -> Result<u16, PortError> {
+        sys::get_option::<libc::c_int>(self.socket.as_fd(), libc::SOL_PACKET, PACKET_FANOUT)
+            .map(|number_and_kind| number_and_kind as u16)
+            .map_err(|e| PortError::device(&self.name, "asking for its group", e))
     }
 
     /// Which port of its fanout group receives a frame: what `program` returns, modulo their number, by the order in which they were opened.

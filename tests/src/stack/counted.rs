@@ -1,13 +1,13 @@
 //! What is of no connection counts once, however many engines are on the device, and what they send themselves never.
-use super::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, Way, namespace, whole};
+use super::cable::{KERNEL, KERNEL_V6, STACK, STACK_V6, Way, files, namespace, whole};
 use super::serving::{Serving, counter};
 use anyhow::{Result, ensure};
 use hopscope_tests::command::run;
-use hopscope_tests::{Requirement, Suite, hopscope, programs};
+use hopscope_tests::{Requirement, Suite, Target, hopscope, hopscope_bin, programs};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const WATCHDOG: Duration = Duration::from_secs(20);
@@ -24,6 +24,11 @@ pub(crate) fn register(suite: &mut Suite) {
         &[Netns],
         hears_nothing_of_its_own,
     );
+    suite.case(
+        "stack::instances_of_one_device_are_apart",
+        &[Netns],
+        instances_are_apart,
+    );
 }
 
 /// Where the kernel segments for a device that does not, its segments are of no socket, and a group's sockets would receive them.
@@ -36,11 +41,8 @@ fn hears_nothing_of_its_own() -> Result<()> {
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let serving = Serving::of_engines(Way::Packet, "--engines=3", &own)?;
     for stack in [STACK, STACK_V6].repeat(4) {
-        let mut stream = TcpStream::connect((stack, 80))?;
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        ensure!(answer.len() > BODY, "{}", answer.len());
+        let answer = answer_of(stack)?;
+        ensure!(answer > BODY, "{answer}");
     }
     let words = ["stack", "stats", "--json", "--control", serving.control()];
     let stats: Value = serde_json::from_str(&hopscope(&words)?.expect_code(0)?.stdout)?;
@@ -53,6 +55,45 @@ fn hears_nothing_of_its_own() -> Result<()> {
     let passed_on = counter(&stats, "/share/received");
     ensure!(passed_on <= 20, "{passed_on} passed on: {stats}");
     serving.stop().map(drop)
+}
+
+/// Its length.
+fn answer_of(stack: &str) -> Result<usize> {
+    let mut stream = TcpStream::connect((stack, 80))?;
+    stream.set_read_timeout(Some(WATCHDOG))?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer.len())
+}
+
+/// Each is process 1 of a PID namespace, as in a container: what shares a device's frames is not told apart by that.
+fn instances_are_apart() -> Result<()> {
+    const OTHER: &str = "10.0.0.3";
+    namespace()?;
+    Way::Packet.make()?;
+    let start = |stack: &str| -> Result<Target> {
+        let path = |name: &str| files().join(format!("{stack}-{name}"));
+        let ready = path("ready");
+        let mut command = Command::new("unshare");
+        command
+            .args(["--pid", "--fork", "--kill-child"])
+            .arg(hopscope_bin())
+            .args(["stack", "serve", "--if=near", "--engines=2"])
+            .args(["--app=http:100", "--addr", &format!("{stack}/24")])
+            .arg("--ready-file")
+            .arg(&ready)
+            .arg("--control")
+            .arg(path("control"))
+            .stdin(Stdio::null());
+        Target::spawn_with_ready_file(&mut command, &ready)
+    };
+    let _both = [start(STACK)?, start(OTHER)?];
+    for stack in [STACK, OTHER].repeat(10) {
+        let answer = answer_of(stack)?;
+        ensure!(answer > 100, "{answer}");
+    }
+    Ok(())
 }
 
 /// How much more than before there is behind the frames of `frames.py`, with the kernel's meaning of each.

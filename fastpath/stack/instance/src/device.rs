@@ -1,7 +1,7 @@
 //! A port with what the engine has to know of it.
 use crate::{InstanceError, LinkMtu, claim, steering};
 use hopscope_netio::{
-    Accepts, DeviceInfo, Kept, OpenOptions, PacketIo, PacketOptions, PacketPort, PortError,
+    Accepts, DeviceInfo, Fanout, Kept, OpenOptions, PacketIo, PacketOptions, PacketPort, PortError,
     PortName, TapOptions, TapPort,
 };
 use hopscope_stack_engine::config::{Medium, TxOffload};
@@ -131,22 +131,25 @@ fn ports(
             Ok(ports)
         }
         PortName::Packet { device } => {
-            let fanout = (engines > 1).then(|| std::process::id() as u16);
-            let defaults = PacketOptions::default();
             let options = PacketOptions {
                 gso: offload,
                 qdisc_bypass: !offload,
-                fanout,
+                fanout: (engines > 1).then_some(Fanout::New),
                 receive_frames: RECEIVE_FRAMES,
-                ..defaults
+                ..PacketOptions::default()
             };
-            let ports: Vec<PacketPort> = (0..engines)
-                .map(|_| PacketPort::open(device, options))
-                .collect::<Result<_, _>>()?;
-            if let (Some(port), true) = (ports.first(), engines > 1) {
-                port.steer(&steering::program(wanted.datagrams_at_first))?;
+            let first = PacketPort::open(device, options)?;
+            let mut ports: Vec<Box<dyn PacketIo>> = Vec::new();
+            if engines > 1 {
+                let fanout = Some(Fanout::Join(first.fanout()?));
+                for _ in 1..engines {
+                    let other = PacketPort::open(device, PacketOptions { fanout, ..options })?;
+                    ports.push(Box::new(other));
+                }
+                first.steer(&steering::program(wanted.datagrams_at_first))?;
             }
-            Ok(ports.into_iter().map(|port| Box::new(port) as _).collect())
+            ports.insert(0, Box::new(first));
+            Ok(ports)
         }
         _ if engines > 1 => Err(InstanceError::Queues { engines }),
         name => Ok(vec![name.open(OpenOptions {

@@ -42,6 +42,28 @@ impl MappedModule {
         self.path == other.path && of(self) == of(other)
     }
 
+    /// `later` is a part of this load whose file could not be looked into: the process ends.
+    pub fn had(&self, later: &MappedModule) -> bool {
+        let file = |m: &MappedModule| (m.inode, m.deleted);
+        self.path == later.path
+            && file(self) == file(later)
+            && (self.unplaced.is_none() && later.unplaced.is_some())
+            && self.avma_range.contains(&later.avma_range.start)
+    }
+
+    /// As it is seen of a process that ends meanwhile.
+    #[cfg(test)]
+    pub fn of_one_that_ends(&self) -> MappedModule {
+        let text = self.text[0].clone();
+        MappedModule {
+            bias: 0,
+            avma_range: text.avma.clone(),
+            text: vec![text],
+            unplaced: Some("No such process".into()),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn inode(&self) -> u64 {
         self.inode
     }

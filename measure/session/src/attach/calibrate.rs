@@ -240,7 +240,7 @@ fn measure(meta: &RecordingMeta, options: &InstallOptions) -> Result<Calibrated>
         fused,
         bias_ticks,
         pair_ticks,
-        ahead_ticks: ahead(chain, in_turn.zip(of(3))),
+        ahead_ticks: ahead(chain, in_turn.zip(of(3)), options.ordered_stamps),
         memory_bound: missing
             .map(|m| (m.bias()[2], m.pair[2]))
             .reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))

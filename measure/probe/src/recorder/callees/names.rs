@@ -22,6 +22,7 @@ pub struct Names {
 }
 
 /// What the process has mapped.
+#[derive(Clone)]
 struct Known {
     module: MappedModule,
     /// `None`: not looked into yet, or it cannot be read.
@@ -143,8 +144,16 @@ impl Names {
         let mappings = maps::read(self.pid).unwrap_or_default();
         let vdso = mappings.into_iter().find(|m| m.name == VDSO);
         self.vdso = vdso.map(|m| m.range);
+        self.take(now);
+    }
+
+    fn take(&mut self, now: Vec<MappedModule>) {
         let before = std::mem::take(&mut self.modules);
         for module in now {
+            if let Some(known) = before.iter().find(|known| known.module.had(&module)) {
+                self.modules.push(known.clone());
+                continue;
+            }
             let same = |known: &&Known| known.module.is_same_load(&module);
             let image = match before.iter().find(same) {
                 Some(known) => known.image.clone(),
@@ -192,5 +201,31 @@ fn symbol(image: &Image, svma: u64) -> Option<(String, Range<u64>)> {
         0 => Some((function.name.clone(), range)),
         within if range.contains(&svma) => Some((format!("{}+{within:#x}", function.name), range)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its mappings are there, and their files are not any more.
+    #[test]
+    fn what_a_process_that_ends_has_mapped_keeps_its_names() {
+        let own = std::process::id() as i32;
+        let exe = std::env::current_exe().unwrap();
+        let loads = mapped_modules(own).unwrap();
+        let program = loads.iter().find(|m| m.path == exe).unwrap();
+        let image = Arc::new(Image::open_mapped(own, program).unwrap());
+        let function = image.functions().iter().find(|f| f.size > 8).unwrap();
+        let address = function.svma.wrapping_add(program.bias);
+        let files = [(exe.clone(), (Some(image.clone()), ModuleIx(3)))];
+        let mut names = Names::new(own, files.into_iter().collect(), &[]);
+        names.take(loads.iter().map(MappedModule::of_one_that_ends).collect());
+        assert_eq!(names.of(address).name, function.name);
+        // Another file at its place is not it.
+        let mut other = program.of_one_that_ends();
+        other.path = "/another".into();
+        names.take(vec![other]);
+        assert_ne!(names.of(address).name, function.name);
     }
 }
