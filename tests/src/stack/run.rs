@@ -6,6 +6,7 @@ mod any_port;
 mod around;
 mod bypass;
 mod claims;
+mod cloned;
 mod cpython;
 mod datagram_tools;
 mod datagrams;
@@ -40,6 +41,7 @@ pub(crate) fn register(suite: &mut Suite) {
     datagrams::register(suite);
     device::register(suite);
     differential::register(suite);
+    cloned::register(suite);
     disconnects::register(suite);
     kept::register(suite);
     mtu::register(suite);

@@ -188,6 +188,8 @@ int main(int argc, char **argv)
 	int before = 0;
 
 	must(argc == 3, "two arguments");
+	/* Where a call hears of nothing, the thread that sends spins. */
+	alarm(120);
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/syscall", syscall(SYS_gettid));
 	server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(atoi(argv[2]))};
 	must(inet_pton(AF_INET, argv[1], &server.sin_addr) == 1, "an address");

@@ -4,10 +4,11 @@ use super::real;
 use crate::kernel;
 use crate::say::say;
 use crate::state::State;
-use nix::libc;
+use nix::libc::{self, c_void};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 struct Lock {
     /// 0 free, 1 held, 2 held and waited for.
@@ -36,6 +37,61 @@ pub fn is_filled() -> bool {
 
 /// A fault of this library: nothing of the stack works any more.
 static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// A page that a child has empty (MADV_WIPEONFORK, Linux 4.14): one that libc did not fork (clone(2) by number, _Fork(3)) is found by that.
+static MARK: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
+static IN_COPY: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// `in_copy` is called before the first use in a child that no hook has heard of.
+pub fn mark(in_copy: extern "C" fn()) {
+    const PAGE: usize = 4096;
+    let (access, kind) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    );
+    // SAFETY: a new mapping, which is kept.
+    let page = unsafe { libc::mmap(null_mut(), PAGE, access, kind, -1, 0) };
+    // SAFETY: of that mapping.
+    if page == libc::MAP_FAILED || unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) } != 0
+    {
+        return;
+    }
+    IN_COPY.store(in_copy as *mut c_void, Ordering::Relaxed);
+    MARK.store(page.cast(), Ordering::Relaxed);
+    is_known();
+}
+
+/// This process is no copy from now on.
+fn is_known() {
+    // SAFETY: null, or a page that is kept.
+    if let Some(mark) = unsafe { MARK.load(Ordering::Relaxed).as_ref() } {
+        mark.store(1, Ordering::Relaxed);
+    }
+}
+
+fn is_copy() -> bool {
+    // SAFETY: null, or a page that is kept.
+    let mark = unsafe { MARK.load(Ordering::Relaxed).as_ref() };
+    mark.is_some_and(|mark| mark.load(Ordering::Relaxed) == 0)
+}
+
+/// As behind fork(3), but nobody held the lock meanwhile: where another thread had it, the state may be half changed.
+#[cold]
+fn in_copy() {
+    is_known();
+    if LOCK.word.load(Ordering::Relaxed) != 0 {
+        BROKEN.store(true, Ordering::Relaxed);
+        say(
+            "a child that was not made by fork(3), amid a call of another thread: its calls on sockets of the stack fail",
+        );
+        return;
+    }
+    // SAFETY: a function's address was stored there before the mark.
+    let call = unsafe {
+        std::mem::transmute::<*mut c_void, extern "C" fn()>(IN_COPY.load(Ordering::Relaxed))
+    };
+    call();
+}
 
 /// Of the calling thread: its thread pointer.
 pub fn thread() -> usize {
@@ -86,6 +142,9 @@ pub fn with<R>(call: impl FnOnce(&mut State) -> R) -> Result<R, i32> {
     if is_mine() {
         return Err(libc::EDEADLK);
     }
+    if is_copy() {
+        in_copy();
+    }
     if BROKEN.load(Ordering::Relaxed) {
         return Err(libc::EIO);
     }
@@ -128,6 +187,7 @@ pub fn fill(state: State) {
 
 /// In the only thread of a child whose parent's held the lock: for the call, and then it is free.
 pub fn in_child(call: impl FnOnce(&mut State)) {
+    is_known();
     LOCK.holder.store(thread(), Ordering::Relaxed);
     // SAFETY: the lock is held by this thread, the only one.
     if let Some(state) = unsafe { &mut *LOCK.state.get() } {

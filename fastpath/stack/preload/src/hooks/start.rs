@@ -58,6 +58,7 @@ fn load(text: &str) -> Result<(), String> {
     }
     executing::remember();
     processes::remember();
+    lock::mark(processes::after_fork_in_child);
     say::TRACE.store(handed.trace, Ordering::Relaxed);
     let instance = match handed.instance() {
         Some(instance) => Some(attached(instance, &handed.reach)?),
